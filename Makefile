@@ -1,0 +1,40 @@
+# make demo   from a fresh clone: set up, run the main job, show the result
+# make test   the same set-up, then all tests
+# make lint   ruff, and mypy in strict mode
+# make bench  the numbers in bench/RESULTS.md, measured anew
+
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+READY  := $(VENV)/.ready
+OUT    := out
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test lint bench clean
+
+help:
+	@sed -n 's/^# \(make .*\)/\1/p' Makefile
+
+$(READY): pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "saywhere needs Python 3.11 or newer: make PYTHON=python3.12 …"; exit 1; }
+	@test -x $(BIN)/python || { echo "Creating $(VENV) …"; $(PYTHON) -m venv $(VENV); }
+	@echo "Installing pinned packages (a minute or two the first time) …"
+	@$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[language,java,dev]'
+	@touch $@
+
+demo: $(READY)
+	@$(BIN)/python examples/demo.py $(OUT)
+
+test: $(READY)
+	$(BIN)/python -m pytest -n 2
+
+lint: $(READY)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+bench: $(READY)
+	$(BIN)/python -m bench
+
+clean:
+	rm -rf $(VENV) $(OUT)

@@ -1,0 +1,202 @@
+"""Regions: ways of saying "here". They differ only in how they weigh the patch grid."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from saywhere.core._arrays import Floats, owned
+from saywhere.core.errors import InvalidValue
+from saywhere.core.frame import Frame
+
+
+@runtime_checkable
+class Region(Protocol):
+    """Anything that can be pointed at. `Trace` is one too."""
+
+    def weights(self, frame: Frame) -> Floats:
+        """(rows, cols) weights of the patches, at least 0, summing to 1. InvalidValue if the frame sees none of it."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class WholeImage:
+    """All of the photo that the frame sees."""
+
+    def weights(self, frame: Frame, by: Literal["uniform", "gaussian", "centre"] = "uniform") -> Floats:
+        """by: "uniform"; "gaussian", exp(−a²−b²) with a, b from −1 to 1 across the grid; "centre", one patch.
+
+        Patches that show only padding weigh nothing.
+        """
+        rows, cols = frame.grid
+        shown = frame.coverage((0, 0, 1, 1)) > 0
+        if by == "uniform":
+            grid = np.ones(frame.grid)
+        elif by == "gaussian":
+            a, b = (np.linspace(-1, 1, n) if n > 1 else np.zeros(1) for n in (rows, cols))
+            grid = np.exp(-(a[:, None] ** 2) - b[None, :] ** 2)
+        elif by == "centre":
+            grid = np.zeros(frame.grid)
+            grid[rows // 2, cols // 2] = 1
+        else:
+            raise InvalidValue("by", f"is {by!r}, not 'uniform', 'gaussian' or 'centre'")
+        return _normalised(grid * shown, "whole image")
+
+
+@dataclass(frozen=True, slots=True)
+class Patch:
+    """One cell of the grid."""
+
+    row: int
+    col: int
+
+    def weights(self, frame: Frame) -> Floats:
+        if not (0 <= self.row < frame.rows and 0 <= self.col < frame.cols):
+            raise InvalidValue(f"patch ({self.row}, {self.col})", f"is not on the {frame.rows}×{frame.cols} grid")
+        grid = np.zeros(frame.grid)
+        grid[self.row, self.col] = 1
+        return grid
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """One place. x, y: fractions of the image."""
+
+    x: float
+    y: float
+
+    def __post_init__(self) -> None:
+        owned((self.x, self.y), "point", (2,))
+
+    def weights(self, frame: Frame) -> Floats:
+        """The patch under the point."""
+        at = [[self.x, self.y]]
+        if not frame.sees(at)[0]:
+            raise InvalidValue(f"point ({self.x:g}, {self.y:g})", _unseen(frame))
+        row, col = frame.cells(at)[0].tolist()
+        return Patch(row, col).weights(frame)
+
+
+@dataclass(frozen=True, slots=True)
+class Box:
+    """A rectangle. Corners in fractions of the image, x1 < x2, y1 < y2; what leaves the image is ignored."""
+
+    x1: float
+    y1: float
+    x2: float
+    y2: float
+
+    def __post_init__(self) -> None:
+        owned(self.xyxy, "box", (4,))
+        if self.x1 >= self.x2 or self.y1 >= self.y2:
+            raise InvalidValue(
+                f"box {self.xyxy}", "has no area", "corners go x1 < x2, y1 < y2; for one place use Point"
+            )
+
+    @property
+    def xyxy(self) -> tuple[float, float, float, float]:
+        return self.x1, self.y1, self.x2, self.y2
+
+    def weights(self, frame: Frame, by: Literal["touch", "coverage"] = "touch") -> Floats:
+        """by: "touch", every patch that the box meets weighs the same; "coverage", as much as it is covered."""
+        if by not in ("touch", "coverage"):
+            raise InvalidValue("by", f"is {by!r}, not 'touch' or 'coverage'")
+        covered = frame.coverage(self.xyxy)
+        return _normalised(covered if by == "coverage" else (covered > 0) * 1.0, f"box {self.xyxy}", frame)
+
+
+@dataclass(frozen=True, slots=True)
+class BoxSet:
+    """Several boxes meant together."""
+
+    boxes: tuple[Box, ...]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "boxes", tuple(self.boxes))
+        if not self.boxes:
+            raise InvalidValue("box set", "is empty")
+
+    def weights(self, frame: Frame, by: Literal["patch", "box"] = "patch") -> Floats:
+        """by: "patch", each patch counts once for each box that meets it (Patch-ioner, Eq. 1), so large boxes weigh
+        more; "box", each box weighs the same. Boxes that the frame does not see are an error either way."""
+        if by not in ("patch", "box"):
+            raise InvalidValue("by", f"is {by!r}, not 'patch' or 'box'")
+        each = [box.weights(frame) for box in self.boxes]
+        return _normalised(sum((w if by == "box" else (w > 0) * 1.0) for w in each), "box set", frame)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Mask:
+    """A map over the whole photo, of any resolution. values: (h, w), at least 0; booleans make a plain mask."""
+
+    values: Floats
+
+    def __init__(self, values: ArrayLike) -> None:
+        array = owned(values, "mask", (None, None))
+        if array.size == 0 or (array < 0).any() or not array.any():
+            raise InvalidValue("mask", "is empty" if not array.any() else "holds negative values")
+        object.__setattr__(self, "values", array)
+
+    def weights(self, frame: Frame) -> Floats:
+        """Each patch weighs as much as lies on it, by area."""
+        return _normalised(area_sums(self.values, frame), "mask", frame)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Polygon:
+    """An outline, such as a lasso. points_xy: (n ≥ 3, 2) fractions; closed by itself, and it may cross itself."""
+
+    points_xy: Floats
+
+    def __init__(self, points_xy: ArrayLike) -> None:
+        points = owned(points_xy, "polygon", (None, 2))
+        if len(points) < 3:
+            raise InvalidValue("polygon", f"has {len(points)} points; an outline needs three")
+        object.__setattr__(self, "points_xy", points)
+
+    def weights(self, frame: Frame) -> Floats:
+        """Each patch weighs as much as it is covered."""
+        import shapely
+
+        inside = shapely.make_valid(shapely.Polygon(self.points_xy))
+        on_photo = shapely.intersection(inside, shapely.box(0, 0, 1, 1))
+        x, y = frame.cell_edges()
+        cells = shapely.box(x[None, :-1], y[:-1, None], x[None, 1:], y[1:, None])
+        covered = shapely.area(shapely.intersection(cells, on_photo))
+        return _normalised(covered, "polygon", frame)
+
+
+def area_sums(values: Floats, frame: Frame) -> Floats:
+    """(rows, cols) how much of a map over the photo, (h, w), falls on each cell: exact, for any two resolutions."""
+    height, width = values.shape
+    x, y = frame.cell_edges()
+    along_y = _integral(values, y * height)
+    summed: Floats = _integral(along_y.T, x * width).T
+    return summed
+
+
+def _integral(values: Floats, edges: Floats) -> Floats:
+    """(len(edges) − 1, w) sums of rows of (h, w) values between edges, rows split in proportion."""
+    running = np.concatenate([np.zeros((1, values.shape[1])), np.cumsum(values, axis=0)])
+    at = np.clip(edges, 0, len(values))
+    below = np.minimum(np.floor(at).astype(np.int64), len(values) - 1)
+    share = (at - below)[:, None]
+    sums: Floats = np.diff(running[below] * (1 - share) + running[below + 1] * share, axis=0)
+    return np.maximum(sums, 0)
+
+
+def _normalised(grid: ArrayLike, what: str, frame: Frame | None = None) -> Floats:
+    weights = np.asarray(grid, dtype=np.float64)
+    total = weights.sum()
+    if not total > 0:
+        raise InvalidValue(what, _unseen(frame) if frame else "covers no patch")
+    normalised: Floats = weights / total
+    return normalised
+
+
+def _unseen(frame: Frame) -> str:
+    left, top, right, bottom = frame.visible_xyxy
+    return f"covers nothing of the visible part of the photo, x {left:.3g}–{right:.3g}, y {top:.3g}–{bottom:.3g}"

@@ -1,0 +1,98 @@
+"""Bytes in and out: lines of plain or gzipped files with bounded memory, and files written whole or not at all."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import tempfile
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, BinaryIO, cast
+
+from saywhere.core.errors import InvalidFile
+from saywhere.formats._record import InvalidRecord, excerpt
+
+MAX_LINE_BYTES = 64 * 2**20
+_CHUNK = 2**20
+_GZIP_MAGIC = b"\x1f\x8b"
+
+
+def open_bytes(path: str | Path) -> BinaryIO:
+    """A file for reading, unpacked on the fly if its content (not its name) is gzip."""
+    try:
+        raw = Path(path).open("rb")  # noqa: SIM115 - handed to the caller
+    except OSError as error:
+        raise InvalidFile(path, f"cannot be opened: {error.strerror or error}") from error
+    magic = raw.read(2)
+    raw.seek(0)
+    return cast(BinaryIO, gzip.GzipFile(fileobj=raw)) if magic == _GZIP_MAGIC else raw
+
+
+def read_lines(path: str | Path, max_line_bytes: int = MAX_LINE_BYTES) -> Iterator[tuple[int, bytes] | InvalidRecord]:
+    """Number (from 1) and content of every line that is not blank, memory bounded by the longest allowed line.
+
+    A line over `max_line_bytes`, and a compressed file that ends early or is damaged, come out as InvalidRecord.
+    """
+    number = 0
+    with open_bytes(path) as file:
+        while True:
+            try:
+                line = file.readline(max_line_bytes + 1)
+                if len(line) > max_line_bytes:
+                    _skip_line(file, line)
+            except (EOFError, OSError, zlib.error) as error:
+                yield InvalidRecord(str(path), number + 1, f"the compressed file is cut off or damaged: {error}")
+                return
+            if not line:
+                return
+            number += 1
+            if len(line) > max_line_bytes:
+                reason = f"the line is longer than {max_line_bytes / 2**20:.0f} MiB"
+                yield InvalidRecord(str(path), number, reason, excerpt=excerpt(line))
+            elif not line.isspace():
+                yield number, line
+
+
+def _skip_line(file: BinaryIO, part: bytes) -> None:
+    while part and not part.endswith(b"\n"):
+        part = file.readline(_CHUNK)
+
+
+def read_bytes(path: str | Path, max_bytes: int = 8 * 2**30) -> bytes:
+    """The whole file, unpacked if it is gzip."""
+    with open_bytes(path) as file:
+        try:
+            content = file.read(max_bytes + 1)
+        except (EOFError, OSError, zlib.error) as error:
+            raise InvalidFile(path, f"the compressed file is cut off or damaged: {error}") from error
+    if len(content) > max_bytes:
+        raise InvalidFile(path, f"is larger than {max_bytes / 2**30:.0f} GiB")
+    return content
+
+
+@contextmanager
+def write_atomic(path: str | Path) -> Iterator[IO[bytes]]:
+    """A file that appears whole when the block ends, or not at all if it raises. Gzipped if the name ends in .gz."""
+    target = Path(path)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".part")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            if target.suffix == ".gz":
+                # No name and no time in the header: the same content gives the same bytes.
+                with gzip.GzipFile(filename="", fileobj=file, mode="wb", mtime=0) as packed:
+                    yield cast(IO[bytes], packed)
+            else:
+                yield file
+            file.flush()
+            os.fsync(file.fileno())
+        # mkstemp makes private files; the result gets what a plain open() would have given it.
+        mask = os.umask(0)
+        os.umask(mask)
+        Path(name).chmod(0o666 & ~mask)
+        Path(name).replace(target)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise

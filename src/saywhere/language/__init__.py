@@ -1,0 +1,5 @@
+"""Words and phrases of English text."""
+
+from saywhere.language.phrases import phrases_of
+
+__all__ = ["phrases_of"]

@@ -1,0 +1,198 @@
+"""Referring expressions: box and mask IoU, precision at a threshold, cIoU and gIoU.
+
+Here gIoU is the mean IoU over items, as the referring segmentation papers write it. It is not the "generalized IoU"
+loss of boxes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from saywhere.core._arrays import Bools, Floats, Ints, owned
+from saywhere.core.errors import InvalidValue
+
+
+def box_iou(a_xyxy: ArrayLike, b_xyxy: ArrayLike) -> Floats:
+    """IoU of every box of `a` (n, 4) with every box of `b` (m, 4): (n, m).
+
+    Boxes are x0, y0, x1, y1 in any one unit, x0 <= x1 and y0 <= y1. Two boxes without area have IoU 0.
+    """
+    a, b = checked_boxes(a_xyxy, "boxes a"), checked_boxes(b_xyxy, "boxes b")
+    return _iou(a[:, None, :], b[None, :, :])
+
+
+def paired_box_iou(a_xyxy: ArrayLike, b_xyxy: ArrayLike) -> Floats:
+    """IoU of box i of `a` with box i of `b`, both (n, 4): (n,). Two boxes without area have IoU 0."""
+    a, b = checked_boxes(a_xyxy, "boxes a"), checked_boxes(b_xyxy, "boxes b")
+    if len(a) != len(b):
+        raise InvalidValue("pairs of boxes", f"{len(a)} boxes against {len(b)}")
+    return _iou(a, b)
+
+
+def mask_iou(predicted: ArrayLike, target: ArrayLike) -> float:
+    """IoU of two masks of one shape (h, w), boolean or 0/1. Two empty masks agree: 1."""
+    return float(_ious(_tally([predicted], [target]))[0])
+
+
+def precision_at(ious: ArrayLike, threshold: float = 0.5) -> float:
+    """The share of items whose IoU reaches `threshold` (>=).
+
+    ious: (n,) in [0, 1], of boxes (`paired_box_iou`) or masks (`mask_iou`); an item without a prediction has IoU 0.
+    """
+    metric = PrecisionAt(threshold)
+    metric.update(ious)
+    return metric.compute()
+
+
+def ciou(predicted: Sequence[ArrayLike], target: Sequence[ArrayLike]) -> float:
+    """Sum of the intersections over sum of the unions: large targets weigh more.
+
+    predicted, target: masks pair by pair, each pair of one shape (h, w). NaN when every mask is empty.
+    """
+    return _finish_ciou(_tally(predicted, target))
+
+
+def giou(predicted: Sequence[ArrayLike], target: Sequence[ArrayLike]) -> float:
+    """Mean of the IoU of each pair of masks: every item weighs the same.
+
+    As in gRefCOCO, an empty target that was predicted empty scores 1, and 0 when anything was predicted.
+    """
+    return _finish_giou(_tally(predicted, target))
+
+
+class PrecisionAt:
+    """`precision_at` over batches."""
+
+    def __init__(self, threshold: float = 0.5) -> None:
+        if not 0 < threshold <= 1:
+            raise InvalidValue("IoU threshold", f"{threshold} is not in (0, 1]")
+        self.threshold = threshold
+        self.reset()
+
+    def update(self, ious: ArrayLike) -> None:
+        """Add IoUs (n,) of boxes or masks."""
+        values = owned(ious, "IoUs", (None,))
+        if values.size and not (values.min() >= 0 and values.max() <= 1):
+            raise InvalidValue("IoUs", "hold a value outside [0, 1]")
+        self._hits += int((values >= self.threshold).sum())
+        self._items += len(values)
+
+    def compute(self) -> float:
+        """The share of items that reach the threshold."""
+        if not self._items:
+            raise InvalidValue("precision", "no item was given, so there is no share")
+        return self._hits / self._items
+
+    def reset(self) -> None:
+        """Forget every item."""
+        self._hits = self._items = 0
+
+
+class _Areas(NamedTuple):
+    """One number per pair of masks, in pixels."""
+
+    intersection: Ints
+    union: Ints
+
+
+class _MaskMetric:
+    """What `CIoU` and `GIoU` share: the areas of every pair seen."""
+
+    def __init__(self) -> None:
+        self._batches: list[_Areas] = []
+
+    def update(self, predicted: Sequence[ArrayLike], target: Sequence[ArrayLike]) -> None:
+        """Add masks pair by pair, each pair of one shape (h, w)."""
+        self._batches.append(_tally(predicted, target))
+
+    def reset(self) -> None:
+        """Forget every item."""
+        self._batches.clear()
+
+    def _all(self) -> _Areas:
+        if not self._batches:
+            return _tally([], [])
+        return _Areas(*(np.concatenate(column) for column in zip(*self._batches, strict=True)))
+
+
+class CIoU(_MaskMetric):
+    """`ciou` over batches."""
+
+    def compute(self) -> float:
+        """Sum of the intersections over sum of the unions."""
+        return _finish_ciou(self._all())
+
+
+class GIoU(_MaskMetric):
+    """`giou` over batches."""
+
+    def compute(self) -> float:
+        """Mean IoU over all pairs."""
+        return _finish_giou(self._all())
+
+
+def checked_boxes(boxes_xyxy: ArrayLike, what: str) -> Floats:
+    """Boxes (n, 4) with finite numbers and ordered corners."""
+    boxes = owned(boxes_xyxy, what, (None, 4))
+    backwards = (boxes[:, :2] > boxes[:, 2:]).any(axis=1)
+    if backwards.any():
+        row = int(backwards.argmax())
+        raise InvalidValue(what, f"row {row} has x1 < x0 or y1 < y0", "boxes are x0, y0, x1, y1, not x, y, w, h")
+    return boxes
+
+
+def _iou(a: Floats, b: Floats) -> Floats:
+    """IoU along the last axis, which holds xyxy."""
+    sides = np.minimum(a[..., 2:], b[..., 2:]) - np.maximum(a[..., :2], b[..., :2])
+    shared = sides.clip(min=0).prod(axis=-1)
+    union = (a[..., 2:] - a[..., :2]).prod(axis=-1) + (b[..., 2:] - b[..., :2]).prod(axis=-1) - shared
+    # Rounding can leave a thin box's union a hair below its intersection.
+    ious: Floats = np.divide(shared, union, out=np.zeros_like(shared), where=union > 0)
+    return ious.clip(max=1.0)
+
+
+def _tally(predicted: Sequence[ArrayLike], target: Sequence[ArrayLike]) -> _Areas:
+    if len(predicted) != len(target):
+        raise InvalidValue("pairs of masks", f"{len(predicted)} predicted masks against {len(target)} targets")
+    intersection, union = np.zeros(len(predicted), np.int64), np.zeros(len(predicted), np.int64)
+    for i, (p, t) in enumerate(zip(predicted, target, strict=True)):
+        one, other = _mask(p, f"predicted mask {i}"), _mask(t, f"target mask {i}")
+        if one.shape != other.shape:
+            raise InvalidValue(f"pair of masks {i}", f"has shapes {one.shape} and {other.shape}")
+        intersection[i], union[i] = np.count_nonzero(one & other), np.count_nonzero(one | other)
+    return _Areas(intersection, union)
+
+
+def _ious(areas: _Areas) -> Floats:
+    ious: Floats = np.ones(len(areas.union))
+    return np.divide(areas.intersection, areas.union, out=ious, where=areas.union > 0)
+
+
+def _finish_ciou(areas: _Areas) -> float:
+    _require_items(areas, "cIoU")
+    union = int(areas.union.sum())
+    return int(areas.intersection.sum()) / union if union else float("nan")
+
+
+def _finish_giou(areas: _Areas) -> float:
+    _require_items(areas, "gIoU")
+    return float(_ious(areas).mean())
+
+
+def _require_items(areas: _Areas, what: str) -> None:
+    if not len(areas.union):
+        raise InvalidValue(what, "no pair of masks was given")
+
+
+def _mask(values: ArrayLike, what: str) -> Bools:
+    """A mask (h, w) of booleans, or of numbers that are all 0 or 1."""
+    if isinstance(values, np.ndarray) and values.dtype == np.bool_ and values.ndim == 2:
+        return values
+    numbers = owned(values, what, (None, None), finite=False)
+    if not ((numbers == 0) | (numbers == 1)).all():
+        raise InvalidValue(what, "holds values other than 0 and 1", "threshold it first: mask > 0.5, or mask > 127")
+    return numbers == 1

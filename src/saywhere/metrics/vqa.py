@@ -1,0 +1,279 @@
+"""Answers to questions: VQA accuracy with the official answer normalisation, soft targets, and yes/no scores."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+import numpy as np
+
+from saywhere.core.errors import InvalidValue, UnknownName
+
+Normalise = Literal["official", "always"]
+
+_ARTICLES = {"a", "an", "the"}
+_NUMBER_WORDS = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
+_NUMBERS = {"none": "0"} | {word: str(number) for number, word in enumerate(_NUMBER_WORDS)}
+_PUNCTUATION = ';/[]"{}()=+\\_-><@`,?!'  # ':', "'" and '.' are not in it
+_DIGIT_COMMA_DIGIT = re.compile(r"\d,\d")
+_STOP = re.compile(r"\.(?!\d)")
+
+# The contractions the official evaluation restores when one of their apostrophes is missing.
+_CONTRACTIONS = """
+ain't aren't can't could've couldn't couldn't've didn't doesn't don't hadn't hadn't've hasn't haven't he'd he'd've he's
+how'd how'll how's isn't it'd it'd've it'll ma'am mightn't mightn't've might've mustn't must've needn't not've o'clock
+oughtn't 'ow's'at shan't she'd've should've shouldn't shouldn't've somebody'd've somebody'll somebody's someone'd
+someone'd've someone'll someone's something'd something'd've something'll that's there'd there'd've there're there's
+they'd they'd've they'll they're they've 'twas wasn't we'd've we've weren't what'll what're what's what've when's
+where'd where's where've who'd who'd've who'll who's who've why'll why're why's won't would've wouldn't wouldn't've
+y'all y'all'll y'all'd've you'd you'd've you'll you're you've
+"""
+
+
+def _without_each_apostrophe(word: str) -> Iterable[str]:
+    return (word[:i] + word[i + 1 :] for i, letter in enumerate(word) if letter == "'")
+
+
+_RESTORED = {short: word for word in _CONTRACTIONS.split() for short in _without_each_apostrophe(word)}
+_RESTORED["somebody'd"] = "somebodyd"  # the official table has this one the wrong way round
+
+
+@dataclass(frozen=True, slots=True)
+class VQAScores:
+    """Accuracies in [0, 1]. per_item follows the order of the items."""
+
+    overall: float
+    by_answer_type: dict[str, float]
+    by_question_type: dict[str, float]
+    per_item: tuple[float, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class YesNoScores:
+    """Yes is the positive class. A ratio whose denominator is 0 is NaN."""
+
+    accuracy: float
+    precision: float
+    recall: float
+    f1: float
+    yes_rate: float
+    items: int
+
+
+def normalise_answer(answer: str) -> str:
+    """The answer as the official VQA evaluation compares it.
+
+    Punctuation goes (to a space when it stood between letters, to nothing next to a space or when the answer holds a
+    number such as 1,000), then a period not followed by a digit; the rest is lower-cased, number words up to ten become
+    digits ("none" is 0), articles are dropped and lost apostrophes put back.
+    """
+    text = _trimmed(answer)
+    squeeze = _DIGIT_COMMA_DIGIT.search(text) is not None
+    kept = text
+    for mark in _PUNCTUATION:
+        near_space = f"{mark} " in text or f" {mark}" in text
+        kept = kept.replace(mark, "" if squeeze or near_space else " ")
+    words = (_NUMBERS.get(word, word) for word in _STOP.sub("", kept).lower().split())
+    return " ".join(_RESTORED.get(word, word) for word in words if word not in _ARTICLES)
+
+
+def soft_scores(answers: Sequence[str]) -> dict[str, float]:
+    """Training targets of one question: normalised answer → 0.3, 0.6, 0.9 or 1 when 1, 2, 3 or more people gave it.
+
+    With ten people this is the accuracy that answer would get; every other answer has 0.
+    """
+    _check_answers(answers)
+    counts = Counter(normalise_answer(answer) for answer in answers)
+    return {answer: min(10, 3 * count) / 10 for answer, count in counts.items()}
+
+
+def vqa_accuracy(
+    predictions: Sequence[str],
+    answers: Sequence[Sequence[str]],
+    answer_types: Sequence[str] | None = None,
+    question_types: Sequence[str] | None = None,
+    *,
+    normalise: Normalise = "official",
+) -> VQAScores:
+    """VQA accuracy: min(people who gave that answer / 3, 1), averaged over leaving out each person in turn.
+
+    predictions: one answer an item. answers: its human answers, ten in VQA v2. answer_types ("yes/no", "number",
+    "other") and question_types: one word an item, for the breakdown. Fewer than four people cannot give 1: with three
+    who agree, each left-out round sees two.
+    normalise: the official evaluation leaves all answers as they are when the humans agree to the letter, so that "Yes"
+    is wrong where ten people wrote "yes". "always" normalises every answer of every item.
+    """
+    metric = VQAAccuracy(normalise=normalise)
+    metric.update(predictions, answers, answer_types, question_types)
+    return metric.compute()
+
+
+class VQAAccuracy:
+    """`vqa_accuracy` over batches."""
+
+    def __init__(self, *, normalise: Normalise = "official") -> None:
+        if normalise not in ("official", "always"):
+            raise UnknownName("normalisation", normalise, ("official", "always"))
+        self.normalise: Normalise = normalise
+        self._items: list[_Item] = []
+
+    def update(
+        self,
+        predictions: Sequence[str],
+        answers: Sequence[Sequence[str]],
+        answer_types: Sequence[str] | None = None,
+        question_types: Sequence[str] | None = None,
+    ) -> None:
+        """Add items; all sequences have one entry an item."""
+        n = len(predictions)
+        for name, column in (("answers", answers), ("answer_types", answer_types), ("question_types", question_types)):
+            if column is not None and len(column) != n:
+                raise InvalidValue(name, f"{len(column)} entries for {n} predictions")
+        self._items += [
+            _Item(
+                _tally(prediction, people, self.normalise),
+                answer_types[i] if answer_types is not None else None,
+                question_types[i] if question_types is not None else None,
+            )
+            for i, (prediction, people) in enumerate(zip(predictions, answers, strict=True))
+        ]
+
+    def compute(self) -> VQAScores:
+        """Accuracy over all items and by type."""
+        return _finish(self._items)
+
+    def reset(self) -> None:
+        """Forget every item."""
+        self._items.clear()
+
+
+def said_yes(answer: str) -> bool:
+    """POPE's reading of a free answer: no when the first sentence has the word "No", "no" or "not", else yes.
+
+    So an answer that says neither counts as yes, as in POPE's evaluation.
+    """
+    return {"No", "no", "not"}.isdisjoint(answer.split(".")[0].replace(",", "").split(" "))
+
+
+def yes_no_scores(predictions: Sequence[str | bool], targets: Sequence[str | bool]) -> YesNoScores:
+    """Accuracy, precision, recall, F1 and share of yes.
+
+    predictions: booleans, or free answers read by `said_yes`. targets: booleans, or "yes" and "no".
+    """
+    metric = YesNo()
+    metric.update(predictions, targets)
+    return metric.compute()
+
+
+class YesNo:
+    """`yes_no_scores` over batches."""
+
+    def __init__(self) -> None:
+        self._counts: Counter[tuple[bool, bool]] = Counter()
+
+    def update(self, predictions: Sequence[str | bool], targets: Sequence[str | bool]) -> None:
+        """Add items: predictions (booleans or free answers) and targets (booleans, "yes" or "no")."""
+        if len(predictions) != len(targets):
+            raise InvalidValue("yes/no answers", f"{len(predictions)} predictions for {len(targets)} targets")
+        said = [_said(prediction) for prediction in predictions]
+        self._counts.update(zip(said, [_is_yes(target) for target in targets], strict=True))
+
+    def compute(self) -> YesNoScores:
+        """The scores over all items."""
+        return _finish_yes_no(self._counts)
+
+    def reset(self) -> None:
+        """Forget every item."""
+        self._counts.clear()
+
+
+class _Item(NamedTuple):
+    accuracy: float
+    answer_type: str | None
+    question_type: str | None
+
+
+def _tally(prediction: str, answers: Sequence[str], normalise: Normalise) -> float:
+    """The accuracy of one answer."""
+    _check_answers(answers)
+    if not isinstance(prediction, str):
+        raise InvalidValue("prediction", f"{prediction!r} is not text", 'an item without an answer has ""')
+    people, said = [_trimmed(answer) for answer in answers], _trimmed(prediction)
+    if normalise == "always" or len(set(people)) > 1:
+        people, said = [normalise_answer(answer) for answer in people], normalise_answer(said)
+    n, agree = len(people), people.count(said)
+    # Leaving out one of those who agree leaves agree - 1; leaving out any other leaves all of them.
+    return (agree * min(max(agree - 1, 0) / 3, 1) + (n - agree) * min(agree / 3, 1)) / n
+
+
+def _finish(items: Sequence[_Item]) -> VQAScores:
+    if not items:
+        raise InvalidValue("VQA accuracy", "no item was given, so there is no mean")
+    by_answer: dict[str, list[float]] = {}
+    by_question: dict[str, list[float]] = {}
+    for item in items:
+        if item.answer_type is not None:
+            by_answer.setdefault(item.answer_type, []).append(item.accuracy)
+        if item.question_type is not None:
+            by_question.setdefault(item.question_type, []).append(item.accuracy)
+    per_item = tuple(item.accuracy for item in items)
+    return VQAScores(
+        math.fsum(per_item) / len(per_item),
+        {name: math.fsum(values) / len(values) for name, values in by_answer.items()},
+        {name: math.fsum(values) / len(values) for name, values in by_question.items()},
+        per_item,
+    )
+
+
+def _finish_yes_no(counts: Counter[tuple[bool, bool]]) -> YesNoScores:
+    """counts: (said yes, is yes) → how often."""
+    items = counts.total()
+    if not items:
+        raise InvalidValue("yes/no scores", "no item was given")
+    hit, false_yes, false_no = counts[True, True], counts[True, False], counts[False, True]
+    return YesNoScores(
+        accuracy=(hit + counts[False, False]) / items,
+        precision=_ratio(hit, hit + false_yes),
+        recall=_ratio(hit, hit + false_no),
+        f1=_ratio(2 * hit, 2 * hit + false_yes + false_no),
+        yes_rate=(hit + false_yes) / items,
+        items=items,
+    )
+
+
+def _ratio(part: int, whole: int) -> float:
+    return part / whole if whole else math.nan
+
+
+def _trimmed(answer: str) -> str:
+    return answer.replace("\n", " ").replace("\t", " ").strip()
+
+
+def _said(prediction: str | bool) -> bool:
+    return said_yes(prediction) if isinstance(prediction, str) else _flag(prediction, "prediction")
+
+
+def _is_yes(target: str | bool) -> bool:
+    if not isinstance(target, str):
+        return _flag(target, "target")
+    word = target.strip().lower()
+    if word not in ("yes", "no"):
+        raise InvalidValue("target", f"{target!r} is neither yes nor no")
+    return word == "yes"
+
+
+def _flag(value: object, what: str) -> bool:
+    if not isinstance(value, bool | np.bool_):
+        raise InvalidValue(what, f"{value!r} is neither text nor true or false")
+    return bool(value)
+
+
+def _check_answers(answers: Sequence[str]) -> None:
+    if isinstance(answers, str) or not all(isinstance(answer, str) for answer in answers):
+        raise InvalidValue("human answers", f"{answers!r} is not a list of strings", "give one answer a person")
+    if len(answers) < 2:
+        raise InvalidValue("human answers", f"{len(answers)} of them", "leaving one person out needs at least two")

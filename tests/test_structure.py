@@ -1,0 +1,144 @@
+"""The shape of the code itself: which way imports point, what is exported, and that every test can fail."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+import saywhere
+
+ROOT = Path(__file__).resolve().parents[1]
+SOURCE = ROOT / "src" / "saywhere"
+
+# The figure in docs/design.md: each package may import only these others (and itself).
+MAY_IMPORT = {
+    "core": set(),
+    "formats": {"core"},
+    "language": {"core"},
+    "metrics": {"core"},
+    "plots": {"core"},
+    "cli": {"core", "formats", "language", "metrics", "plots"},
+}
+CORE_LIBRARIES = {"numpy", "shapely"}
+
+
+def _imports(path: Path) -> list[str]:
+    names: list[str] = []
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            names += [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}: relative import; write the package's full name"
+            names.append(str(node.module))
+    return names
+
+
+def _packages() -> list[str]:
+    return sorted(p.name for p in SOURCE.iterdir() if (p / "__init__.py").exists())
+
+
+def test_every_package_is_in_the_figure() -> None:
+    assert set(_packages()) == set(MAY_IMPORT)
+
+
+@pytest.mark.parametrize("package", sorted(MAY_IMPORT))
+def test_imports_point_one_way(package: str) -> None:
+    allowed = MAY_IMPORT[package] | {package}
+    wrong = [
+        f"{path.relative_to(SOURCE)} imports {name}"
+        for path in (SOURCE / package).rglob("*.py")
+        for name in _imports(path)
+        if name.split(".")[0] == "saywhere" and len(name.split(".")) > 1 and name.split(".")[1] not in allowed
+    ]
+    assert wrong == []
+
+
+def test_the_core_stands_on_numpy_alone_but_for_lazy_geometry() -> None:
+    for path in (SOURCE / "core").glob("*.py"):
+        third_party = {name.split(".")[0] for name in _imports(path)} - set(sys.stdlib_module_names) - {"saywhere"}
+        assert third_party <= CORE_LIBRARIES, f"{path.name}: {third_party}"
+        at_top = {
+            alias.name
+            for node in ast.parse(path.read_text(encoding="utf-8")).body
+            if isinstance(node, ast.Import)
+            for alias in node.names
+        }
+        assert "shapely" not in at_top, f"{path.name} imports shapely before it is needed"
+
+
+@pytest.mark.parametrize("module", ["saywhere", *(f"saywhere.{name}" for name in sorted(MAY_IMPORT))])
+def test_everything_exported_exists_and_is_listed_in_order(module: str) -> None:
+    loaded = import_module(module)
+    exported = list(getattr(loaded, "__all__", []))
+    assert exported == sorted(exported)
+    assert all(getattr(loaded, name, None) is not None for name in exported)
+
+
+def test_the_top_level_names_are_the_public_face() -> None:
+    assert {"Trace", "Narrative", "Box", "Frame", "AttentionMap", "Utterance", "Word"} <= set(saywhere.__all__)
+    assert set(dir(saywhere)) >= set(saywhere.__all__)
+
+
+def _run(code: str) -> str:
+    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+
+
+def test_importing_saywhere_loads_nothing_heavy() -> None:
+    heavy = ["torch", "scipy", "spacy", "matplotlib", "pyarrow", "pycocotools", "shapely", "PIL"]
+    loaded = _run(f"import sys, saywhere; print([m for m in {heavy} if m in sys.modules])")
+    assert loaded.strip() == "[]"
+
+
+def test_importing_saywhere_is_fast() -> None:
+    times = [
+        float(_run("import time; t = time.perf_counter(); import saywhere; print(time.perf_counter() - t)"))
+        for _ in range(3)
+    ]
+    assert min(times) < 0.5
+
+
+def _asserts(function: ast.FunctionDef) -> bool:
+    """Whether a test has something that can fail: an assert, pytest.raises/fail, or a numpy.testing check."""
+    for node in ast.walk(function):
+        if isinstance(node, ast.Assert) and not isinstance(node.test, ast.Constant):
+            return True
+        if isinstance(node, ast.Call):
+            name = ast.unparse(node.func)
+            if name.split(".")[-1].startswith(("assert_", "raises", "fail", "warns")):
+                return True
+    return False
+
+
+def _tests() -> list[tuple[Path, ast.FunctionDef]]:
+    return [
+        (path, node)
+        for path in sorted((ROOT / "tests").rglob("test_*.py"))
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.FunctionDef) and node.name.startswith("test")
+    ]
+
+
+def test_no_test_is_without_an_assertion() -> None:
+    silent = [f"{path.relative_to(ROOT)}::{test.name}" for path, test in _tests() if not _asserts(test)]
+    assert silent == []
+
+
+@pytest.mark.parametrize(
+    ("body", "can_fail"),
+    [("x = 1", False), ("assert True", False), ("assert x", True), ("np.testing.assert_allclose(a, b)", True)],
+)
+def test_the_check_for_assertions_tells_them_apart(body: str, can_fail: bool) -> None:
+    function = ast.parse(f"def test_it():\n    {body}").body[0]
+    assert isinstance(function, ast.FunctionDef)
+    assert _asserts(function) is can_fail
+
+
+def test_nothing_pickled_is_ever_loaded() -> None:
+    for path in SOURCE.rglob("*.py"):
+        assert not {"pickle", "dill", "joblib", "shelve"} & {name.split(".")[0] for name in _imports(path)}, path
+        assert "allow_pickle=True" not in path.read_text(encoding="utf-8"), path
