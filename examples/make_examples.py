@@ -91,9 +91,12 @@ def _point(
     points[:, 2] += LAG_S
     points[:, :2] += _tremor(len(points), rng)
     parts = []
-    for start_s, end_s in [*pauses, (np.inf, np.inf)]:
+    for start_s, end_s in pauses:
+        # The pen comes down again only where the next thing is.
+        down_s = next(said.word.start_s for said in spoken if said.place and said.word.start_s >= end_s)
         parts.append(points[points[:, 2] <= start_s + LAG_S])
-        points = points[points[:, 2] >= end_s - 0.1]
+        points = points[points[:, 2] >= down_s - 0.1]
+    parts.append(points)
     return [part for part in parts if len(part)]
 
 
@@ -177,7 +180,8 @@ def broken_lines() -> list[bytes]:
         line(traces=[[{"x": 0.5, "t": 0.5}]]),
         line(caption="half a pair: \ud83d"),
     ]
-    return [text.encode() for text in lines] + [line(caption="Katze").encode("utf-16"), line().encode()]
+    latin = line(caption="Kitten").replace("Kitten", "Kätzchen").encode("latin-1")
+    return [text.encode() for text in lines] + [latin, line().encode()]
 
 
 def main(folder: Path) -> None:

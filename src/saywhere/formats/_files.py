@@ -22,12 +22,15 @@ _GZIP_MAGIC = b"\x1f\x8b"
 def open_bytes(path: str | Path) -> BinaryIO:
     """A file for reading, unpacked on the fly if its content (not its name) is gzip."""
     try:
-        raw = Path(path).open("rb")  # noqa: SIM115 - handed to the caller
+        raw = Path(path).open("rb", buffering=_CHUNK)  # noqa: SIM115 - handed to the caller
     except OSError as error:
         raise InvalidFile(path, f"cannot be opened: {error.strerror or error}") from error
-    magic = raw.read(2)
+    magic = raw.read(len(_GZIP_MAGIC))
+    if magic == _GZIP_MAGIC:
+        raw.close()
+        return cast(BinaryIO, gzip.open(path, "rb"))  # which, unlike one around `raw`, closes its file
     raw.seek(0)
-    return cast(BinaryIO, gzip.GzipFile(fileobj=raw)) if magic == _GZIP_MAGIC else raw
+    return raw
 
 
 def read_lines(path: str | Path, max_line_bytes: int = MAX_LINE_BYTES) -> Iterator[tuple[int, bytes] | InvalidRecord]:

@@ -31,7 +31,8 @@ _SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 _MESSAGE = re.compile(r"(?P<what>.*?)(?: - at `\$\.?(?P<place>.*)`)?", re.DOTALL)
 _MALFORMED = re.compile(r"JSON is malformed: (?P<what>.*) \(byte (?P<byte>\d+)\)")
 _MISSING = re.compile(r"Object missing required field `(?P<key>.*)`")
-_MISTYPED = re.compile(r"Expected `(?P<wanted>[^`]*)`, got `(?P<given>[^`]*)`")
+_TYPE_NAMES = re.compile(r"`([^`]*)`")
+_CUT_OFF = "is not JSON: it ends too early"
 _PLAIN_TYPES = {
     "float": "a number",
     "int": "a whole number",
@@ -135,15 +136,14 @@ def explain(document: bytes, error: Exception) -> tuple[str, str]:
 def _plain_misfit(what: str) -> str:
     if missing := _MISSING.fullmatch(what):
         return f"the key `{missing['key']}` is missing"
-    if mistyped := _MISTYPED.fullmatch(what):
-        wanted, given = (
-            " or ".join(_PLAIN_TYPES.get(name, name) for name in mistyped[group].split(" | "))
-            for group in ("wanted", "given")
-        )
-        return f"should be {wanted}, but is {given}"
     if what.endswith("out of range"):
         return "is a number too large to hold"
-    return what[:1].lower() + what[1:]
+    plain = _TYPE_NAMES.sub(lambda names: _plain_types(names[1]), what)
+    return plain.replace("Expected ", "should be ").replace(", got ", ", but is ")
+
+
+def _plain_types(names: str) -> str:
+    return " or ".join(_PLAIN_TYPES.get(name, name) for name in names.split(" | "))
 
 
 def _plain_malformation(document: bytes, what: str) -> str:
@@ -153,8 +153,10 @@ def _plain_malformation(document: bytes, what: str) -> str:
         return "is not JSON: an escape (\\ud800 to \\udfff) stands for half a character (a lone surrogate)"
     malformed = _MALFORMED.fullmatch(what)
     if malformed is None:
-        return "is not JSON: it ends too early" if "truncated" in what else f"is not JSON: {what}"
+        return _CUT_OFF if "truncated" in what else f"is not JSON: {what}"
     at = int(malformed["byte"])
+    if at >= len(document.rstrip()) and malformed["what"] != "trailing characters":
+        return _CUT_OFF
     if document.startswith((b"NaN", b"Infinity"), at):
         return f"is not JSON: NaN or Infinity at byte {at}"
     return f"is not JSON: {malformed['what']} at byte {at}"

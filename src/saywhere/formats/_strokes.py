@@ -15,16 +15,14 @@ NO_TRACE = Trace.from_segments([])
 
 
 def joined_trace(points: Floats, lengths: Sequence[int], place: str, time_key: str) -> Trace:
-    """A trace from the finite points of all strokes; the array becomes the trace's own.
+    """A trace from the finite points of all strokes, at least one; the array becomes the trace's own.
 
     points: (n, 3) x, y, t in the order of the file. lengths: points of each stroke; empty ones are left out.
     place, time_key: what the list of strokes and a point's time are called in the file, for the error.
     """
-    if not len(points):
-        return NO_TRACE
     times = points[:, 2]
     back = times[1:] < times[:-1]
-    if back.any():
+    if np.count_nonzero(back):
         i = int(np.argmax(back)) + 1
         stroke = int(np.searchsorted(np.cumsum(lengths), i, side="right"))
         where = f"{place}[{stroke}][{i - sum(lengths[:stroke])}].{time_key}"

@@ -28,6 +28,7 @@ from pathlib import Path
 import msgspec
 import numpy as np
 
+from saywhere.core._arrays import Floats
 from saywhere.core.errors import InvalidValue
 from saywhere.core.narrative import Narrative
 from saywhere.core.trace import Trace
@@ -35,7 +36,7 @@ from saywhere.core.words import Utterance
 from saywhere.formats._files import write_atomic
 from saywhere.formats._json_lines import read_json_lines
 from saywhere.formats._record import InvalidRecord, excerpt
-from saywhere.formats._strokes import joined_trace
+from saywhere.formats._strokes import NO_TRACE, joined_trace
 
 _LONGEST_INTEGER = 18
 
@@ -71,6 +72,12 @@ class RawNarrative(msgspec.Struct, frozen=True, gc=False, kw_only=True, omit_def
 
 _DECODER = msgspec.json.Decoder(RawNarrative)
 _ENCODER = msgspec.json.Encoder()
+_PACKER = msgspec.msgpack.Encoder()
+# A packed point is one byte for "map of three", and for each key: one for "text of length 1", the letter, one for
+# "double", and the eight of the double, the highest first.
+_KEY_BYTES = 11
+_POINT_BYTES = 1 + 3 * _KEY_BYTES
+_TO_FIRST_NUMBER = 4
 
 
 def sniff(path: Path, head: bytes) -> bool:  # noqa: ARG001 - the content tells
@@ -116,21 +123,17 @@ def write(path: str | Path, narratives: Iterable[Narrative]) -> int:
 
 
 def remarks(narrative: Narrative) -> list[str]:
-    """What is odd about a narrative and yet valid, for people."""
-    said = [utterance.text for utterance in narrative.utterances]
-    found = []
-    if not len(narrative.trace):
-        found.append("the trace is empty")
-    if not any(text.split() for text in said):
-        found.append("no timed words")
-    elif _letters(" ".join(said)) != _letters(narrative.caption):
-        found.append("caption and timed words differ")
-    if instant := sum(u.end_s == u.start_s for u in narrative.utterances):
-        found.append(f"{instant} of {len(said)} utterances have no length")
+    """What is odd about a narrative and yet valid, in fixed phrases, so that they can be counted over a file."""
+    said = " ".join(utterance.text for utterance in narrative.utterances)
     xy = narrative.trace.xy
-    if outside := int(((xy < 0) | (xy > 1)).any(axis=1).sum()):
-        found.append(f"{outside} of {len(xy)} points lie outside the image")
-    return found
+    odd = {
+        "empty trace": not len(xy),
+        "points outside the image": bool(((xy < 0) | (xy > 1)).any()),
+        "no timed words": not said.strip(),
+        "utterances of no length": any(u.end_s == u.start_s for u in narrative.utterances),
+        "caption and timed words differ": bool(said.strip()) and _letters(said) != _letters(narrative.caption),
+    }
+    return [phrase for phrase, holds in odd.items() if holds]
 
 
 def _letters(text: str) -> str:
@@ -174,12 +177,19 @@ def _utterances(timed: list[RawUtterance]) -> tuple[Utterance, ...]:
 
 def _trace(strokes: list[list[RawPoint]]) -> Trace:
     points = strokes[0] if len(strokes) == 1 else list(chain.from_iterable(strokes))
-    array = np.empty((len(points), 3))
-    # A list for each column is more than twice as fast as np.fromiter or np.array over the points.
-    array[:, 0] = [p.x for p in points]
-    array[:, 1] = [p.y for p in points]
-    array[:, 2] = [p.t for p in points]
-    return joined_trace(array, [len(stroke) for stroke in strokes], "traces", "t")
+    return joined_trace(_xyt(points), [len(stroke) for stroke in strokes], "traces", "t") if points else NO_TRACE
+
+
+def _xyt(points: list[RawPoint]) -> Floats:
+    """(n, 3) x, y, t.
+
+    MessagePack is a detour that pays: msgspec packs all points in C, each into the same bytes, and numpy takes the
+    numbers out of them. That is twice as fast as collecting the points' attributes.
+    """
+    packed = _PACKER.encode(points)
+    first = len(packed) - _POINT_BYTES * len(points) + _TO_FIRST_NUMBER
+    numbers = np.ndarray((len(points), 3), ">f8", packed, first, (_POINT_BYTES, _KEY_BYTES))
+    return numbers.astype(np.float64)
 
 
 def _encoded(narrative: Narrative) -> bytes:

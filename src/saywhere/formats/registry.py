@@ -53,7 +53,7 @@ FORMATS: dict[str, Format] = {
     for f in (
         Format("localized-narratives", "Localized Narratives (JSONL)", "narratives", writes=True),
         Format("video-narratives", "Video Localized Narratives (JSONL)", "video narratives"),
-        Format("hl", "HL scenes, actions, rationales (JSONL)", "caption rows"),
+        Format("hl", "HL scenes, actions, rationales (JSONL)", "caption rows", writes=True),
         Format("pope", "POPE yes/no questions (JSONL)", "questions"),
         Format("coco-captions", "COCO captions (JSON)", "captions", writes=True),
         Format("coco-instances", "COCO instances with masks and boxes (JSON)", "instances", writes=True),

@@ -195,4 +195,5 @@ def _mask(values: ArrayLike, what: str) -> Bools:
     numbers = owned(values, what, (None, None), finite=False)
     if not ((numbers == 0) | (numbers == 1)).all():
         raise InvalidValue(what, "holds values other than 0 and 1", "threshold it first: mask > 0.5, or mask > 127")
-    return numbers == 1
+    mask: Bools = numbers == 1
+    return mask

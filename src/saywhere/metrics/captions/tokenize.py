@@ -40,40 +40,19 @@ _TWO_WORDS = {
     "'twas": ("'t", "was"),
 }
 
-_DROPPED = frozenset(
-    "\" '' ' `` ` . ? ! , : - -- ... ; \x91 \x93 \x94 ‘ ‛ “ ” « » ‹ › … – — ― \x96 \x97 &quot; &mdash; &ndash; &md; &nbsp;".split()
-) | {"", "\x85"}
+_DROPPED = frozenset(["''", "'", "``", "`", ".", "?", "!", ",", ":", "-", "--", "...", ";", ""])
 
-_REWRITTEN = str.maketrans(
-    {
-        "(": "-lrb-",
-        ")": "-rrb-",
-        " ": "\u00a0",
-        "\t": "\u00a0",
-        "\u0092": "'",
-        "’": "'",
-        "\u00ad": "",
-    }
+_QUOTES = str.maketrans(
+    {"\x91": "`", "‘": "`", "‛": "`", "‹": "`", "\x92": "'", "’": "'", "›": "'"}
+    | {"\x93": "``", "“": "``", "«": "``", "\x94": "''", "”": "''", "»": "''"}
 )
-_REWRITTEN_ALONE = {
-    "[": "-lsb-",
-    "]": "-rsb-",
-    "{": "-lcb-",
-    "}": "-rcb-",
-    "&lt;": "<",
-    "&gt;": ">",
-    "¢": "cents",
-    "£": "#",
-    "¤": "$",
-    "\x80": "$",
-    "₠": "$",
-    "€": "$",
-    "¼": "1/4",
-    "½": "1/2",
-    "¾": "3/4",
-    "⅓": "1/3",
-    "⅔": "2/3",
+_REWRITTEN = {
+    **{'"': "", "&quot;": "", "&nbsp;": "", "\x85": "", "…": "", "[": "-lsb-", "]": "-rsb-", "{": "-lcb-", "}": "-rcb-"},
+    **{"\x96": "", "\x97": "", "–": "", "—": "", "―": "", "&mdash;": "", "&ndash;": "", "&md;": ""},
+    **{"&lt;": "<", "&gt;": ">", "¢": "cents", "£": "#", "¤": "$", "\x80": "$", "₠": "$", "€": "$"},
+    **{"¼": "1/4", "½": "1/2", "¾": "3/4", "⅓": "1/3", "⅔": "2/3"},
 }
+_INSIDE = str.maketrans({"(": "-lrb-", ")": "-rrb-", " ": "\u00a0", "\u00ad": ""})
 
 _LETTER = (
     r"(?:[^\W\d_²³¹¼-¾\u0560\u0588\u2070\u2074-\u2089\u2150-\u2182\u2185-\u218b\u2460-\u2b73]"
@@ -83,7 +62,8 @@ _LETTER = (
 _APOSTROPHE = r"(?:['\u0092\u2019]|&apos;)"
 _IN_URL = r"[^\s\"<>|(){}]"
 _URL_END = r"[^\s\"<>|.!?(){},-]"
-_NUMBER = r"[-+]?(?:\d*(?:[.:,\u00ad\u066b\u066c]\d+)+|\d+)"
+_IN_MAIL = r"[^\s\"<>|(){}.\u00a0]"
+_IN_TAG = r"[A-Za-z][A-Za-z0-9:.-]*"
 
 
 def _pattern(source: str) -> re.Pattern[str]:
@@ -105,55 +85,56 @@ _RULES = [
     _pattern(source)
     for source in (
         # Markup and addresses.
-        r"</?[A-Za-z][A-Za-z0-9:.-]*(?:\s+[A-Za-z][^<>\n]*)?\s*/?\s*>|<[!?][A-Za-z-][^>\n]*>",
-        rf"https?://{_IN_URL}+\.{_IN_URL}*{_URL_END}",
-        rf"(?:www\.(?:[^\s\"<>|.!?(){{}},]+\.)+[A-Za-z]{{2,4}}|(?:[^\s\"`'<>|.!?(){{}},$/-]+\.)+(?:com|net|org|edu))"
-        rf"(?:/{_IN_URL}+{_URL_END})?",
-        r"[A-Za-z0-9][^\s\"<>|()\u00a0{}]*@(?:[^\s\"<>|(){}.\u00a0]+\.)*[^\s\"<>|(){}\[\].,;:\u00a0]+",
-        r"<[A-Za-z0-9][^\s\"<>|()\u00a0{}]*@[^\s\"<>|(){}\u00a0]+>",
+        rf"</?{_IN_TAG}(?:\s+{_IN_TAG}(?:\s*=\s*(?:'[^']{{0,256}}'|\"[^\"]{{0,256}}\"))?)*\s*/?\s*>|<[!?][A-Za-z-][^>]{{0,256}}>",
+        rf"(?i:https?)://{_IN_URL}{{1,256}}{_URL_END}",
+        rf"(?:www\.(?:[^\s\"<>|.!?(){{}},]{{1,256}}\.)+[A-Za-z]{{2,4}}|(?:[^\s\"`'<>|.!?(){{}},-_$]{{1,256}}\.)+(?:com|net|org|edu))"
+        rf"(?:/{_IN_URL}{{1,256}}{_URL_END})?",
+        rf"(?:<(?=[^\s<>]*>))?[A-Za-z0-9][^\s\"<>|()\u00a0{{}}]{{0,256}}@(?:{_IN_MAIL}{{1,256}}\.)*{_IN_MAIL}{{1,256}}>?",
         r"@[A-Za-z_][A-Za-z0-9_]*|#{L}+",
-        r"{W}+\.(?i:bat|bmp|c|class|cgi|cpp|dll|doc|docx|exe|gif|gz|h|htm|html|jar|java|jpe?g|mov|mp3|pdf|php|pl|png"
-        r"|ppt|ps|py|sql|tar|txt|wav|x|xml|zip)(?!{W})",
-        # Contractions and words with an apostrophe.
-        r"[A-Za-z]*[A-MO-Za-mo-z](?=([nN](?:{'}|`)[tT]))",
-        r"[nN](?:{'}|`)[tT]",
-        r"{'}(?i:m|s|d|re|ve|ll)(?!{L})",
-        r"{'}(?i:tis|twas)(?!{L})",
-        r"{'}(?i:em|cause|till?|n{'}|n(?!{L}))|{'}\d\d(?:s)?(?![\d'])",
-        r"(?i:ol|somethin|dunkin){'}|(?i:[dlj]){'}|(?i:y){'}(?=[A-Za-z])(?![smdSMD])",
-        r"(?i:c{'}mon|e{'}er|ev{'}ry|li{'}l|cap{'}n|nat{'}l|o{'}o)",
-        r"(?i:[dlno]){'}(?!(?i:re|ve|ll)(?!{L})){L}{2,}",
-        r"[A-Za-z]+[aeiouyAEIOUY]{'}[aeiouAEIOU][A-Za-z]*",
+        r"{W}+\.(?i:bat|bmp|c|class|cgi|cpp|dll|docx?|exe|gif|gz|h|html?|jar|java|jpe?g|mov|mp3|pdf|php|pl|png|ppt"
+        r"|ps|py|sql|tar|txt|wav|x|xml|zip)(?!{W})",
+        # Contractions and other words with an apostrophe.
+        r"[A-Za-z]*[A-MO-Za-mo-z](?=([nN](?:{'}|[`‘])[tT]))",
+        r"[nN](?:{'}|[`‘])[tT]",
+        r"(?:'(?i:m|s|d|re|ve|ll)(?![A-Za-z])|(?:’|\x92|&apos;)(?i:m|s|d|re|ve|ll))",
+        r"'(?i:tis|twas)(?!{L})",
+        r"{'}(?i:em|cause|till?|n{'}|[2-9]0s|n(?=\s|$)|\d\d(?=\s|$))|’[nN]",
+        r"(?i:ol|somethin|dunkin|[dlj]){'}(?!(?i:m|s|d|re|ve|ll)(?![A-Za-z]))|[yY]{'}(?=[A-Za-z])(?![smdSMD])",
+        r"(?i:c'mon|e{'}er|ev{'}ry|li{'}l|cap{'}n|nat{'}l|o{'}o)",
+        r"(?:[dloA-HJ-Z](?:{'}|`){W}{2,}(?:-{W}+)*|n(?:{'}|`){L}{2,})(?<!['’`](?:re|ve|ll|RE|VE|LL))",
+        r"[A-Za-z]+[aeiouyAEIOUY](?:{'}|`)[aeiouAEIOU][A-Za-z]*",
         # Words.
         r"{L}{W}*(?:[.!?]{L}{W}*)*",
-        r"{L}{W}*(?:[.!?]{L}{W}*)*\.(?=([,;:]))",
+        r"(?:{W}+|{L}{W}*(?:[.!?]{L}{W}*)*)\.(?=([,;:]))",
         r"[A-Za-z](?:\.[A-Za-z])+\.",
         _abbreviations(),
         r"[A-Z]+(?:(?:[+&]|&amp;)[A-Z]+)+",
         r"[cC]\+\+|[cCfF]#",
-        r"{W}+(?:_{W}+)+",
-        r"{W}(?:{W}|[.,])*(?:-(?:[dDoOlL]{'})?{W}+)+",
-        r"{W}+(?:-{L}+){0,2}(?:\\?/{W}+(?:-{L}+){0,2}){1,2}",
+        r"{W}+(?:[_-](?:[dDoOlL]{'})?{W}+)+",
+        r"{W}(?:{W}|[.,]){0,256}(?:-(?:[A-Za-z](?:\.[A-Za-z])+\.|(?:[dDoOlL]{'})?{W}+))+",
+        r"[A-Za-z0-9]+(?:-[A-Za-z]+){0,2}(?:\\?/[A-Za-z0-9]+(?:-[A-Za-z]+){0,2}){1,2}",
         r"{W}+",
         # Numbers.
-        _NUMBER,
+        r"[-+]?(?:\d*(?:[.:,\u00ad\u066b\u066c]\d+)+|\d+)",
         r"\d{1,2}[-/]\d{1,2}[-/]\d{2,4}",
         r"(?:\d{1,4}[- \u00a0])?\d{1,4}(?:\\?/|\u2044)\d{1,4}",
         r"(?:\(\d{2,3}\)[ \u00a0]?|(?:\+\+?)?(?:\d{2,4}[- \u00a0])?\d{2,4}[- \u00a0])\d{3,4}[- \u00a0]?\d{3,5}"
         r"|(?:(?:\+\+?)?\d{2,4}\.)?\d{2,4}\.\d{3,4}\.\d{3,5}",
         r"[A-Z]*\$",
-        # Faces, dots, dashes, runs of marks, entities, and any other character that is known.
+        # Faces, dots, dashes, runs of one mark, entities, and any other character that is known.
         r"[<>]?[:;=][-o*']?[()DPdpO0\\{@|\[\]](?!{W})|-_-",
         r"\.{3,5}|(?:\.[ \u00a0]){2,4}\.|[\u0085\u2026]",
         r"-+|[\u0096\u0097\u2013-\u2015]|&(?i:mdash|ndash|md);",
-        r"[?!]+|_+|#+|\*+|''|``|&(?:amp|lt|gt|quot|apos|nbsp|#\d+);|&[aeiouAEIOU](?:acute|grave|uml);",
-        r"[!-/:-@\[-`{-~\u0091-\u0094\u00a1-\u00ac\u00ae-\u00b9\u00bb-\u00bf\u00d7\u00f7\u2016-\u2042\u2044"
+        r"[?!]+|_+|#+|@+|\*+|>>|<<|\\\*|''|[`\u0091-\u0094‘-‛“”«»‹›]{2}",
+        r"&(?:amp|lt|gt|quot|apos|nbsp|#\d+);|&[aeiouAEIOU](?:acute|grave|uml);",
+        r"[!-/:-@\[-`{-~\x80\x91-\x94\u00a1-\u00ac\u00ae-\u00b9\u00bb-\u00bf\u00d7\u00f7\u2016-\u2042\u2044"
         r"\u2070-\u208e\u20a0\u20a4\u20ac\u2100-\u214f\u2153-\u215e\u2190-\u2bff\u3001\u3002\uff01-\uffe6]",
     )
 ]
 
 # Almost all words of almost all captions: nothing but letters up to a space, a comma or the end.
 _PLAIN_WORD = re.compile(r"([A-Za-z]+)(?:,? |,?$|\.$)")
+_QUOTED = re.compile(r"n?[`'\x91-\x94‘-‛“”«»‹›]+(?:[msdt]|re|ve|ll)?")
 _NOT_PLAIN = frozenset(_TWO_WORDS) | frozenset(_ABBREVIATION.split())
 
 
@@ -175,11 +156,15 @@ def ptb_words(text: str) -> list[str]:
 
 def _normal(word: str) -> tuple[str, ...]:
     """How a word is written in the output; two words where one was written for two."""
-    word = "..." if word.startswith("..") else word.lower()
-    if word in _REWRITTEN_ALONE:
-        return (_REWRITTEN_ALONE[word],)
-    word = word.replace("&amp;", "&").replace("&apos;", "'").translate(_REWRITTEN)
-    return _TWO_WORDS.get(word, (word,))
+    word = word.lower()
+    if word in _REWRITTEN:
+        return (_REWRITTEN[word],)
+    if word.startswith(("..", "--", ". ")):
+        return ()
+    word = word.replace("&amp;", "&").replace("&apos;", "'")
+    if _QUOTED.fullmatch(word):
+        return (word.translate(_QUOTES),)
+    return _TWO_WORDS.get(word) or (word.translate(_INSIDE),)
 
 
 def _furthest(text: str, at: int) -> tuple[str, int]:

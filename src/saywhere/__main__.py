@@ -1,0 +1,5 @@
+"""`python -m saywhere` is `saywhere`."""
+
+from saywhere.cli import main
+
+main()

@@ -1,0 +1,48 @@
+"""The tree of commands, and how any error ends."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+
+import saywhere
+from saywhere.cli import data, score
+from saywhere.cli.console import err
+from saywhere.core.errors import SaywhereError
+
+app = typer.Typer(
+    name="saywhere",
+    help="Images, language and human attention: where people look or point, and what they say.",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+)
+app.add_typer(data.app, name="data")
+app.add_typer(score.app, name="score")
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"saywhere {saywhere.__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Say it and stop.")
+    ] = False,
+) -> None:
+    pass
+
+
+def main() -> None:
+    """Run the command line. Errors that saywhere raises on purpose are said in one line and end with exit code 2."""
+    try:
+        app()
+    except SaywhereError as error:
+        err.print(f"error: {error}", markup=False, style="red")
+        sys.exit(2)

@@ -1,0 +1,45 @@
+"""What every command needs to talk to a person: results on standard output, progress and errors on standard error."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator
+from typing import TypeVar
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+out = Console(highlight=False, soft_wrap=True)
+err = Console(stderr=True, highlight=False, soft_wrap=True)
+
+T = TypeVar("T")
+_QUIET_S = 10.0
+
+
+def plain_table() -> Table:
+    """Names and numbers in two columns that never break a line."""
+    table = Table(show_header=False, box=None, pad_edge=False)
+    for _ in range(2):
+        table.add_column(no_wrap=True)
+    return table
+
+
+def counted(values: Iterable[T], doing: str, total: int | None = None) -> Iterator[T]:
+    """Pass values on and show how many there were: a live line on a terminal, else a line every ten seconds."""
+    return _live(values, doing, total) if err.is_terminal else _lines(values, doing)
+
+
+def _live(values: Iterable[T], doing: str, total: int | None) -> Iterator[T]:
+    columns = [SpinnerColumn(), TextColumn("{task.description}")]
+    with Progress(*columns, BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), console=err, transient=True) as bar:
+        yield from bar.track(values, total=total, description=doing)
+
+
+def _lines(values: Iterable[T], doing: str) -> Iterator[T]:
+    said = time.monotonic()
+    for count, value in enumerate(values):
+        yield value
+        if time.monotonic() - said > _QUIET_S:
+            said = time.monotonic()
+            err.print(f"{doing}: {count + 1:,} so far", markup=False)
