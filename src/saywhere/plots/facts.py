@@ -12,7 +12,7 @@ _LONGEST_CAPTION = 4000
 
 
 def counted(n: int, noun: str) -> str:
-    """ "1 word", "3,000 words"."""
+    """As in: 1 word, 3,000 words."""
     return f"{n:,} {noun}{'' if n == 1 else 's'}"
 
 

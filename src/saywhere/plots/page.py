@@ -10,7 +10,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from html import escape
 from importlib.resources import files
@@ -20,7 +20,7 @@ from string import Template
 
 import numpy as np
 
-from saywhere.core import Narrative, Word, WordBoxes
+from saywhere.core import Narrative, Word, WordBoxes, word_boxes
 from saywhere.plots._files import write_whole
 from saywhere.plots.colour import Floats, TimeScale, hex_colours
 from saywhere.plots.facts import counted, drawn_boxes, notes_on, summary, word_time_s
@@ -60,7 +60,7 @@ def page_html(items: Iterable[tuple[Narrative, PhotoLike]], title: str = "Narrat
         script=script,
         photos="\n".join(album.images),
         count=f"{counted(len(shown), 'narrative')} of {counted(n_images, 'image')}",
-        articles="\n".join(_article(i, narrative, picture) for i, (narrative, picture) in enumerate(shown)),
+        articles="\n".join(_article(i, _Scene.of(*both)) for i, both in enumerate(shown)),
     )
 
 
@@ -104,116 +104,136 @@ class _Album:
         return self._by_content[digest]
 
 
-def _article(number: int, narrative: Narrative, picture: _Picture) -> str:
-    words, boxes = narrative.words, narrative.word_boxes()
-    scale = TimeScale.of(words, narrative.trace)
-    strokes = [stroke * (_WIDTH, picture.height, 1) for stroke in near_strokes(narrative.trace)]
-    pieces = _pieces(strokes, scale)
-    who = f"annotator {narrative.annotator_id}" if narrative.annotator_id else ""
-    about = " · ".join(part for part in (narrative.dataset_id, who, summary(narrative, boxes)) if part)
-    label = f"{narrative.image_id}, with the trace of {who or 'the speaker'}"
+@dataclass(frozen=True, slots=True)
+class _Scene:
+    """A narrative as it is drawn. strokes: each (n, 3) x, y in drawing units, t in seconds."""
+
+    narrative: Narrative
+    picture: _Picture
+    words: tuple[Word, ...]
+    boxes: WordBoxes
+    scale: TimeScale
+    strokes: list[Floats]
+
+    @classmethod
+    def of(cls, narrative: Narrative, picture: _Picture) -> _Scene:
+        words = narrative.words
+        strokes = [stroke * (_WIDTH, picture.height, 1) for stroke in near_strokes(narrative.trace)]
+        scale = TimeScale.of(words, narrative.trace)
+        return cls(narrative, picture, words, word_boxes(words, narrative.trace), scale, strokes)
+
+    @property
+    def who(self) -> str:
+        return f"annotator {self.narrative.annotator_id}" if self.narrative.annotator_id else "the speaker"
+
+    def colour(self, time_s: float) -> str:
+        """The name of a time's colour in the page's style."""
+        return f"c{round(float(self.scale.shares(time_s)) * (_N_COLOURS - 1))}"
+
+
+def _article(number: int, scene: _Scene) -> str:
+    narrative = scene.narrative
+    pieces = _pieces(scene)
+    who = scene.who if narrative.annotator_id else ""
+    about = " · ".join(part for part in (narrative.dataset_id, who, summary(narrative, scene.boxes)) if part)
+    missing = scene.picture.missing
     data = {
-        "span": [scale.start_s, scale.end_s],
-        "strokes": [_rounded(stroke) for stroke in strokes],
-        "words": [[word.start_s, word.end_s] for word in words],
+        "span": [scene.scale.start_s, scene.scale.end_s],
+        "strokes": [_rounded(stroke) for stroke in scene.strokes],
+        "words": [[word.start_s, word.end_s] for word in scene.words],
         "pieces": [start_s for start_s, _ in pieces],
     }
     return f"""<article class="narrative" aria-labelledby="title-{number}">
 <header><h2 id="title-{number}">{_safe(narrative.image_id)}</h2><p class="about">{_safe(about)}</p></header>
 <div class="stage">
-{_drawing(picture, narrative, strokes, pieces, label, scale)}
-{_player(scale, f"Time, {who or 'narrative'} on {narrative.image_id}")}
+{_drawing(scene, [line for _, line in pieces])}
+{f'<p class="missing">{_safe(shortened(missing, 120))}</p>' if missing else ""}{_player(scene)}
 </div>
 <div class="text">
-{_caption(words, boxes, scale)}{_notes(narrative)}<p class="spoken" aria-live="polite"></p>
+{_caption(scene)}{_notes(narrative)}<p class="spoken" aria-live="polite"></p>
 </div>
 <script type="application/json" class="data">{json.dumps(data, separators=(",", ":"), allow_nan=False)}</script>
 </article>"""
 
 
-def _drawing(
-    picture: _Picture,
-    narrative: Narrative,
-    strokes: Sequence[Floats],
-    pieces: Sequence[tuple[float, str]],
-    label: str,
-    scale: TimeScale,
-) -> str:
-    x1, y1, x2, y2 = np.array(view_xyxy(narrative.trace)) * [_WIDTH, picture.height, _WIDTH, picture.height]
+def _drawing(scene: _Scene, pieces: Sequence[str]) -> str:
+    height = scene.picture.height
+    x1, y1, x2, y2 = np.array(view_xyxy(scene.narrative.trace)) * [_WIDTH, height, _WIDTH, height]
     view = f"{x1:.1f} {y1:.1f} {x2 - x1:.1f} {y2 - y1:.1f}"
-    lines = [f'<svg viewBox="{view}" role="img" aria-label="{_safe(label)}">']
-    if picture.name:
-        lines.append(f'<use href="#{picture.name}"/>')
+    label = _safe(f"{scene.narrative.image_id}, with the trace of {scene.who}")
+    lines = [f'<svg viewBox="{view}" role="img" aria-label="{label}">']
+    if scene.picture.name:
+        lines.append(f'<use href="#{scene.picture.name}"/>')
     else:
-        lines.append(f'<rect class="canvas" width="{_WIDTH:g}" height="{picture.height:.1f}"/>')
-    if strokes:
-        lines.append(f'<path class="ghost" d="{"".join(_path(stroke) for stroke in strokes)}"/>')
-        lines.append('<g class="trace">' + "".join(line for _, line in pieces) + "</g>")
-        (bx, by, bt), (ex, ey, et) = strokes[0][0].tolist(), strokes[-1][-1].tolist()
-        end, begin = _colour(scale, et), _colour(scale, bt)
-        for kind, x, y in (
-            ("square under", ex, ey),
-            (f"square {end}", ex, ey),
-            (begin, bx, by),
-            ("core", bx, by),
-        ):
-            lines.append(f'<path class="dot {kind}" d="M{x:.1f} {y:.1f}h.01"/>')
-    lines.append("<g>" + "".join(_boxes(narrative, picture.height, scale)) + "</g>")
-    lines.append(
-        '<path class="said under"/><path class="said"/><path class="dot head"/><path class="dot head core"/></svg>'
-    )
-    if not picture.name:
-        lines.append(f'<p class="missing">{_safe(shortened(picture.missing, 120))}</p>')
+        lines.append(f'<rect class="canvas" width="{_WIDTH:g}" height="{height:.1f}"/>')
+    if scene.strokes:
+        lines.append(f'<path class="ghost" d="{"".join(_path(stroke) for stroke in scene.strokes)}"/>')
+        lines.append(f'<g class="trace">{"".join(pieces)}</g>')
+        lines += _markers(scene)
+    lines.append("<g>" + "".join(_boxes(scene)) + "</g>")
+    lines.append('<path class="said under"/><path class="said"/>')
+    lines.append('<path class="dot head"/><path class="dot head core"/></svg>')
     return "\n".join(lines)
 
 
-def _pieces(strokes: Sequence[Floats], scale: TimeScale) -> list[tuple[float, str]]:
-    """The trace cut into short lines of one colour: the start of each, and the SVG."""
-    step_s = max(_PIECE_S, (scale.end_s - scale.start_s) / _MOST_PIECES)
+def _markers(scene: _Scene) -> list[str]:
+    """A square on the last point and a ring on the first."""
+    first, last = scene.strokes[0][0], scene.strokes[-1][-1]
+    kinds = [("square under", last), (f"square {scene.colour(last[2])}", last)]
+    kinds += [(scene.colour(first[2]), first), ("core", first)]
+    return [f'<path class="dot {kind}" d="M{point[0]:.1f} {point[1]:.1f}h.01"/>' for kind, point in kinds]
+
+
+def _pieces(scene: _Scene) -> list[tuple[float, str]]:
+    """The trace cut into short lines of one colour: when each starts, and its SVG."""
+    start_s, end_s = scene.scale.start_s, scene.scale.end_s
+    step_s = max(_PIECE_S, (end_s - start_s) / _MOST_PIECES)
     pieces = []
-    for stroke in strokes:
-        bins = np.floor((stroke[:, 2] - scale.start_s) / step_s)
-        cuts = [0, *(np.flatnonzero(np.diff(bins)) + 1).tolist(), len(stroke)]
+    for stroke in scene.strokes:
+        bins = np.floor((stroke[:, 2] - start_s) / step_s)
+        # No cut before the last point: it would be a piece of its own.
+        cuts = [0, *(np.flatnonzero(np.diff(bins[:-1])) + 1).tolist(), len(stroke)]
         for a, b in pairwise(cuts):
-            # One point on, so that pieces join.
-            piece = stroke[a : b + 1]
-            middle_s = piece[0, 2] / 2 + piece[-1, 2] / 2
-            line = f'<path class="piece {_colour(scale, middle_s)}" d="{_path(piece)}"/>'
-            pieces.append((round(float(piece[0, 2]), 3), line))
+            piece = stroke[a : b + 1]  # With the next one's first point, so that they join.
+            colour = scene.colour(piece[0, 2] / 2 + piece[-1, 2] / 2)
+            pieces.append((round(float(piece[0, 2]), 3), f'<path class="piece {colour}" d="{_path(piece)}"/>'))
     return pieces
 
 
-def _boxes(narrative: Narrative, height: float, scale: TimeScale) -> Iterable[str]:
-    words, boxes = narrative.words, narrative.word_boxes()
-    located = np.flatnonzero(boxes.located).tolist()
-    drawn = drawn_boxes(boxes.boxes_xyxy[located], _LEAST_SIDE) * (_WIDTH, height, _WIDTH, height)
+def _boxes(scene: _Scene) -> Iterator[str]:
+    located = np.flatnonzero(scene.boxes.located).tolist()
+    size = (_WIDTH, scene.picture.height)
+    drawn = drawn_boxes(scene.boxes.boxes_xyxy[located], _LEAST_SIDE) * (*size, *size)
     for i, (x1, y1, x2, y2) in zip(located, drawn.tolist(), strict=True):
-        colour = _colour(scale, word_time_s(words[i]))
+        colour = scene.colour(word_time_s(scene.words[i]))
         yield (
             f'<rect class="box {colour}" data-word="{i}" data-colour="{colour}" '
             f'x="{x1:.1f}" y="{y1:.1f}" width="{x2 - x1:.1f}" height="{y2 - y1:.1f}"/>'
         )
 
 
-def _player(scale: TimeScale, label: str) -> str:
+def _player(scene: _Scene) -> str:
+    label = _safe(f"Time in the narrative of {scene.who} on {scene.narrative.image_id}")
+    span = f'min="{scene.scale.start_s}" max="{scene.scale.end_s}"'
     speeds = "".join(f'<option value="{n}"{" selected" * (n == 1)}>{text}</option>' for n, text in _SPEEDS)
     return f"""<div class="player" hidden>
 <button type="button" class="play" aria-label="Play"><svg viewBox="0 0 20 20" aria-hidden="true">{_ICONS}</svg></button>
-<input type="range" class="scrub" aria-label="{_safe(label)}" min="{scale.start_s}" max="{scale.end_s}" step="0.01">
+<input type="range" class="scrub" aria-label="{label}" {span} step="0.01">
 <span class="clock"></span>
 <select class="speed" aria-label="Speed">{speeds}</select>
 <label><input type="checkbox" class="every"> all boxes</label>
 </div>"""
 
 
-def _caption(words: Sequence[Word], boxes: WordBoxes, scale: TimeScale) -> str:
-    if not words:
+def _caption(scene: _Scene) -> str:
+    if not scene.words:
         return ""
     spans = []
-    for word, located in zip(words, boxes.located.tolist(), strict=True):
-        kind = _colour(scale, word_time_s(word)) if located else "nowhere"
+    for word, located in zip(scene.words, scene.boxes.located.tolist(), strict=True):
+        kind = scene.colour(word_time_s(word)) if located else "nowhere"
         spans.append(f'<span class="word {kind}">{_safe(word.text)}</span>')
-    return f'<p class="caption" dir="auto" tabindex="0" role="group" aria-label="Caption" aria-describedby="how">{" ".join(spans)}</p>\n'
+    role = 'tabindex="0" role="group" aria-label="Caption" aria-describedby="how"'
+    return f'<p class="caption" dir="auto" {role}>{" ".join(spans)}</p>\n'
 
 
 def _notes(narrative: Narrative) -> str:
@@ -230,11 +250,6 @@ def _rounded(stroke: Floats) -> list[float]:
     """x, y, t, x, y, t …: positions to a tenth of a unit, times to a millisecond."""
     rounded: list[float] = np.column_stack([stroke[:, :2].round(1), stroke[:, 2].round(3)]).ravel().tolist()
     return rounded
-
-
-def _colour(scale: TimeScale, time_s: float) -> str:
-    """The name of a time's colour in the page's style."""
-    return f"c{round(float(scale.shares(time_s)) * (_N_COLOURS - 1))}"
 
 
 def _style() -> str:

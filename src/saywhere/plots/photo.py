@@ -20,9 +20,9 @@ PhotoLike = str | PathLike[str] | Image.Image | NDArray[np.uint8] | None
 """A file, a Pillow image, (h, w, 3) bytes, or nothing."""
 
 CANVAS_SIZE = (1000, 750)
-NO_PHOTO = "no photo was given"
+NO_PHOTO = "no photo found"
 # Pillow knows more, but some of those start other programs (EPS) or are not photos.
-_FORMATS = ("JPEG", "MPO", "PNG", "WEBP", "GIF", "BMP", "TIFF", "PPM")
+_FORMATS = ("JPEG", "PNG", "WEBP", "GIF", "BMP", "TIFF", "PPM")
 # What Pillow is known to raise on damaged files.
 _DAMAGE = (OSError, SyntaxError, ValueError, EOFError, IndexError, struct.error, zlib.error)
 _OVERSHOOT = 0.06

@@ -77,10 +77,11 @@ def font_settings(size: float, colour: str, bold: bool = False) -> dict[str, Any
 
 @lru_cache(maxsize=4096)
 def text_width_in(text: str, size: float) -> float:
-    """How wide `drawable` text of this size (points) is, in inches."""
+    """How wide `drawable` text of this size (points) is, in inches; never too little."""
     prop = font().copy()
     prop.set_size(size)
-    return float(text_to_path.get_text_width_height_descent(text, prop, ismath=False)[0]) / 72
+    # On pixels, letters are set a little wider than their outlines say.
+    return 1.02 * float(text_to_path.get_text_width_height_descent(text, prop, ismath=False)[0]) / 72
 
 
 def photo_height_in(photo: Photo, trace: Trace, width_in: float) -> float:
