@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from saywhere.core.errors import SaywhereError
-from saywhere.formats._record import InvalidRecord
+from saywhere.formats.record import InvalidRecord
 from saywhere.formats.registry import FORMATS
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from saywhere.core.errors import InvalidFile, InvalidValue
 from saywhere.formats import coco_captions
-from saywhere.formats._record import InvalidRecord
+from saywhere.formats.record import InvalidRecord
 from saywhere.formats.coco_captions import CaptionRecord
 
 ids = st.integers(0, 10**12) | st.text(st.characters(codec="utf-8"), min_size=1, max_size=5)
@@ -109,6 +109,16 @@ def test_a_list_given_twice_is_reported_once(tmp_path: Path) -> None:
     assert isinstance(value, CaptionRecord)
     assert isinstance(bad, InvalidRecord)
     assert (bad.where, bad.reason) == ("annotations", "the key is given twice")
+
+
+def test_a_cut_in_a_part_that_nobody_needs_is_still_reported(tmp_path: Path) -> None:
+    item = '{"id": 1, "image_id": 9, "caption": "a cat"}'
+    (tmp_path / "c.json").write_text(f'{{"annotations": [{item}], "licenses": [{{"id": 1}}, {{"na')
+    value, bad = coco_captions.read(tmp_path / "c.json")
+    assert isinstance(value, CaptionRecord)
+    assert isinstance(bad, InvalidRecord)
+    assert bad.where == "licenses"
+    assert "the document ends inside it" in bad.reason
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from saywhere.cli.console import counted, err, out, plain_table
 from saywhere.core.errors import InvalidFile, InvalidValue
 from saywhere.core.narrative import Narrative
 from saywhere.formats import registry
-from saywhere.formats._record import InvalidRecord
+from saywhere.formats.record import InvalidRecord
 
 app = typer.Typer(help="Check, convert, describe and show data files.", no_args_is_help=True, rich_markup_mode=None)
 

@@ -44,7 +44,7 @@ def captions(
     several = next((key for key, texts in said.items() if len(texts) > 1), None)
     if several is not None:
         raise InvalidFile(predicted, f"holds {len(said[several])} captions for image {several}; one is scored")
-    names = tuple(name.strip() for name in metrics.split(",") if name.strip())
+    names = tuple(name.strip().replace("-", "_") for name in metrics.split(",") if name.strip())
     scores = caption_scores({key: texts[0] for key, texts in said.items()}, _texts(references), names)
     _report({"captions": len(said), **scores["corpus"]}, output, [predicted, references], per_item=scores["per_item"])
 
@@ -87,7 +87,7 @@ def answers(
 ) -> None:
     """VQA accuracy, in all and by answer type."""
     from saywhere.formats import vqa
-    from saywhere.formats._record import InvalidRecord
+    from saywhere.formats.record import InvalidRecord
     from saywhere.metrics import VQAAccuracy
 
     given = _answers(predicted)
@@ -233,7 +233,7 @@ def _boxes(narrative: Narrative) -> Any:
 def _answers(path: Path) -> dict[str, str]:
     import msgspec
 
-    from saywhere.formats._files import read_bytes
+    from saywhere.formats.files import read_bytes
 
     class Answer(msgspec.Struct):
         question_id: int | str
@@ -249,7 +249,7 @@ def _answers(path: Path) -> dict[str, str]:
 def _object(path: Path, of: Any) -> dict[str, Any]:
     import msgspec
 
-    from saywhere.formats._files import read_bytes
+    from saywhere.formats.files import read_bytes
 
     try:
         decoded: dict[str, Any] = msgspec.json.decode(read_bytes(path), type=dict[str, of])
@@ -277,7 +277,7 @@ def _report(
     if output:
         import msgspec
 
-        from saywhere.formats._files import write_atomic
+        from saywhere.atomic import write_atomic
 
         result = {"scores": dict(summary), "per_item": per_item or {}, "made_by": provenance(inputs)}
         with write_atomic(output) as file:

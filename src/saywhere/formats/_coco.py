@@ -11,7 +11,7 @@ import msgspec
 from saywhere.core.errors import InvalidValue
 from saywhere.formats._boxes import Side
 from saywhere.formats._documents import Id, Node, decoded, listed, member_item_keys
-from saywhere.formats._record import InvalidRecord
+from saywhere.formats.record import InvalidRecord
 
 _DOCUMENT_KEYS = frozenset({"info", "images", "annotations", "licenses", "license", "categories", "type", "data_type"})
 

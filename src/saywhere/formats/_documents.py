@@ -17,10 +17,10 @@ from typing import Annotated, Any, Generic, Literal, TypeVar
 import msgspec
 
 from saywhere.core.errors import InvalidFile, InvalidValue
-from saywhere.formats._files import open_bytes, read_bytes, read_lines
 from saywhere.formats._json_lines import explain, key_given_twice
-from saywhere.formats._record import InvalidRecord, excerpt
 from saywhere.formats._scan import CUT_OFF, Part, keys_of, parts, skip_space
+from saywhere.formats.files import open_bytes, read_bytes, read_lines
+from saywhere.formats.record import InvalidRecord, excerpt
 
 T = TypeVar("T")
 V = TypeVar("V")

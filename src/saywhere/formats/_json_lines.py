@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,8 +19,8 @@ from typing import Any, TypeVar
 import msgspec
 import numpy as np
 
-from saywhere.formats._files import read_lines
-from saywhere.formats._record import InvalidRecord, excerpt
+from saywhere.formats.files import read_lines
+from saywhere.formats.record import InvalidRecord, excerpt
 
 T = TypeVar("T")
 
@@ -95,10 +96,9 @@ def key_given_twice(document: bytes) -> str | None:
         value = dict(pairs)
         if len(value) == len(pairs):
             return value
-        seen: set[str] = set()
-        key = next(key for key, _ in pairs if key in seen or seen.add(key))  # type: ignore[func-returns-value]
-        found.append(key)
-        return _GivenTwice(key)
+        times = Counter(key for key, _ in pairs)
+        found.append(next(key for key, n in times.items() if n > 1))
+        return _GivenTwice(found[-1])
 
     # Numbers do not matter here, and as float none is too long.
     tree = json.loads(document, object_pairs_hook=unique, parse_int=float)

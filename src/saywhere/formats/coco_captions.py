@@ -17,12 +17,12 @@ from pathlib import Path
 
 import msgspec
 
+from saywhere.atomic import write_atomic
 from saywhere.core.errors import InvalidValue
 from saywhere.formats._boxes import check_size
 from saywhere.formats._coco import ImageEntry, annotation_keys, image_entries, read_images
 from saywhere.formats._documents import Id, built, decoded, document, encoded, listed, members
-from saywhere.formats._files import write_atomic
-from saywhere.formats._record import InvalidRecord
+from saywhere.formats.record import InvalidRecord
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,15 +23,15 @@ from typing import Any
 
 import msgspec
 
+from saywhere.atomic import write_atomic
 from saywhere.core._arrays import Bools
 from saywhere.core.errors import InvalidValue
 from saywhere.core.regions import Mask, Polygon
 from saywhere.formats._boxes import BoxXywh, BoxXyxy, check_box, check_size, fractions, xyxy
 from saywhere.formats._coco import ImageEntry, annotation_keys, image_entries, read_images
 from saywhere.formats._documents import Id, Node, built, decoded, document, encoded, listed, members
-from saywhere.formats._files import write_atomic
 from saywhere.formats._masks import Polygons, RunLengths, RunLengthsEntry, check_polygons, polygon_mask, resampled
-from saywhere.formats._record import InvalidRecord
+from saywhere.formats.record import InvalidRecord
 
 __all__ = ["Instance", "RunLengths", "read", "sniff", "write"]
 

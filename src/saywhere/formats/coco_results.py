@@ -19,12 +19,12 @@ from typing import Any
 
 import msgspec
 
+from saywhere.atomic import write_atomic
 from saywhere.core.errors import InvalidFile, InvalidValue
 from saywhere.formats._boxes import BoxXywh, BoxXyxy, check_box, xyxy
 from saywhere.formats._documents import Id, built, decoded, document, encoded, item_keys
-from saywhere.formats._files import write_atomic
 from saywhere.formats._masks import RunLengths, RunLengthsEntry
-from saywhere.formats._record import InvalidRecord
+from saywhere.formats.record import InvalidRecord
 
 __all__ = ["CaptionResult", "DetectionResult", "RunLengths", "read", "sniff", "write"]
 

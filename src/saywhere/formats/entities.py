@@ -29,8 +29,8 @@ import msgspec
 from saywhere.core.errors import InvalidFile, InvalidValue
 from saywhere.formats._boxes import BoxXyxy, check_box, check_size, fractions
 from saywhere.formats._documents import Node, document
-from saywhere.formats._files import read_bytes, read_lines
-from saywhere.formats._record import InvalidRecord, excerpt
+from saywhere.formats.files import read_bytes, read_lines
+from saywhere.formats.record import InvalidRecord, excerpt
 
 _MARK = re.compile(r"\[/EN#([0-9]+)((?:/\w+)+)\s+([^\[\]]+?)\s*\]")
 _MARK_BEGIN = "[/EN#"
@@ -133,7 +133,7 @@ def read_release(folder: str | Path) -> Iterator[EntitiesCaption | InvalidRecord
         try:
             scene = _scene(annotations / f"{name}.xml")
         except InvalidFile as error:
-            scene = f"its boxes cannot be read: {Path(error.path).name} {error.reason}"
+            scene = f"cannot be read: {Path(error.path).name} {error.reason}"
         yield from _read_sentences(sentences / f"{name}.txt", scene)
 
 
@@ -166,12 +166,12 @@ def _read_sentences(path: Path, scene: _Scene | str) -> Iterator[EntitiesCaption
         number, raw = line
         try:
             if isinstance(scene, str):
-                raise InvalidValue(f"image {path.stem}", scene)
+                raise InvalidValue("the image's boxes", scene)
             yield _caption(path.stem, raw.decode("utf-8-sig" if number == 1 else "utf-8").strip(), scene)
         except UnicodeDecodeError as error:
             yield InvalidRecord(str(path), number, f"is not UTF-8 text: {error.reason}", excerpt=excerpt(raw))
         except InvalidValue as error:
-            yield InvalidRecord(str(path), number, f"{error.what}: {error.reason}", excerpt=excerpt(raw))
+            yield InvalidRecord(str(path), number, f"{error.what} {error.reason}", excerpt=excerpt(raw))
 
 
 def _caption(image_id: str, marked: str, scene: _Scene) -> EntitiesCaption:

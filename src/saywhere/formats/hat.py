@@ -25,8 +25,8 @@ from saywhere.core._arrays import Floats
 from saywhere.core.attention import AttentionMap
 from saywhere.core.errors import InvalidFile, InvalidValue
 from saywhere.formats._boxes import MAX_SIDE_PX
-from saywhere.formats._files import read_bytes
-from saywhere.formats._record import InvalidRecord
+from saywhere.formats.files import read_bytes
+from saywhere.formats.record import InvalidRecord
 
 _NAME = re.compile(r"([0-9]{1,18})_([0-9]{1,9})\.png", re.IGNORECASE)
 _PNG_MAGIC = b"\x89PNG\r\n\x1a\n"

@@ -19,11 +19,11 @@ from pathlib import Path
 
 import msgspec
 
+from saywhere.atomic import write_atomic
 from saywhere.core.errors import InvalidValue
 from saywhere.formats._documents import built, encoded, lines
-from saywhere.formats._files import write_atomic
-from saywhere.formats._record import InvalidRecord
 from saywhere.formats._scan import keys_of
+from saywhere.formats.record import InvalidRecord
 
 
 @dataclass(frozen=True, slots=True)

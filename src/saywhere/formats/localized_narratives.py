@@ -28,15 +28,15 @@ from pathlib import Path
 import msgspec
 import numpy as np
 
+from saywhere.atomic import write_atomic
 from saywhere.core._arrays import Floats
 from saywhere.core.errors import InvalidValue
 from saywhere.core.narrative import Narrative
 from saywhere.core.trace import Trace
 from saywhere.core.words import Utterance
-from saywhere.formats._files import write_atomic
 from saywhere.formats._json_lines import read_json_lines
-from saywhere.formats._record import InvalidRecord, excerpt
 from saywhere.formats._strokes import NO_TRACE, joined_trace
+from saywhere.formats.record import InvalidRecord, excerpt
 
 _LONGEST_INTEGER = 18
 

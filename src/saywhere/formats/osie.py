@@ -13,24 +13,23 @@ Positions are read as distances from the left and top edge, x = column / 800: mo
 1 to 599, and most traces start at (300, 400), the middle of the photo. Mouse traces carry an order but no times, and
 none are made up: see `Gaze.trace`. Positions may leave the image, but not by more than its own size.
 
-One value for each subject of each image. `read` takes a file or a folder of them, by name. A file that cannot be read
-is an InvalidFile, or in a folder one InvalidRecord. MATLAB's newest form (7.3, HDF5) is not read.
+One value for each subject of each image. `read` takes a file, or a folder whose files it reads in order of their names.
+A file that cannot be read is an InvalidFile, or in a folder one InvalidRecord. MATLAB's form 7.3 (HDF5) is not read.
 """
 
 from __future__ import annotations
 
-import warnings
-import zlib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from saywhere.core._arrays import Floats
 from saywhere.core.errors import InvalidFile, InvalidValue
 from saywhere.formats._gaze import Gaze
-from saywhere.formats._record import InvalidRecord
+from saywhere.formats._mat5 import Cells, Structs, Value, read_variable
+from saywhere.formats.files import read_bytes
+from saywhere.formats.record import InvalidRecord
 
 __all__ = ["SIZE_PX", "Gaze", "read", "sniff"]
 
@@ -65,85 +64,61 @@ def read(path: str | Path) -> Iterator[Gaze | InvalidRecord]:
 
 
 def _read_file(path: Path) -> Iterator[Gaze | InvalidRecord]:
-    fixations = _load(path)
-    if fixations.dtype.names is not None:
+    try:
+        fixations = read_variable(read_bytes(path), "fixations")
+    except InvalidValue as error:
+        raise InvalidFile(path, f"cannot be read: {error.what} {error.reason}") from error
+    if isinstance(fixations, Structs):
         yield from _read_mouse(path, fixations)
-    elif fixations.dtype == object:
-        for index, cell in enumerate(fixations.flat):
+    elif isinstance(fixations, Cells):
+        for index, cell in enumerate(fixations.items):
             yield from _read_eyes(path, f"fixations{{{index + 1}}}", cell)
     else:
         raise InvalidFile(path, "`fixations` is neither a struct nor a cell array")
 
 
-def _load(path: Path) -> np.ndarray[Any, Any]:
-    """The variable `fixations`. scipy runs no code from the file, but meets broken bytes with errors of many kinds."""
-    from scipy.io import loadmat
-
-    if not path.exists():
-        raise InvalidFile(path, "does not exist")
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # about parts of the file that are not used here
-            variables = loadmat(str(path), appendmat=False, variable_names=["fixations"])
-    except NotImplementedError as error:
-        raise InvalidFile(path, "is a MATLAB 7.3 file", "save it again in MATLAB with the option -v7") from error
-    except (
-        *(ArithmeticError, AttributeError, EOFError, LookupError, MemoryError, OSError, RecursionError),
-        *(TypeError, ValueError, zlib.error),
-    ) as error:
-        raise InvalidFile(path, f"is not a readable MATLAB file: {error or type(error).__name__}") from error
-    fixations = variables.get("fixations")
-    if not isinstance(fixations, np.ndarray):
-        raise InvalidFile(path, "holds no variable `fixations`")
-    return fixations
-
-
-def _read_mouse(path: Path, fixations: np.ndarray[Any, Any]) -> Iterator[Gaze | InvalidRecord]:
-    fields = _struct(fixations, _MOUSE_FIELDS)
+def _read_mouse(path: Path, fixations: Structs) -> Iterator[Gaze | InvalidRecord]:
+    fields = _fields(fixations, _MOUSE_FIELDS)
     if fields is None:
         raise InvalidFile(path, f"`fixations` is not one struct of {', '.join(_MOUSE_FIELDS)}")
     subjects, coord, order = fields
-    n = subjects.size
-    if not all(_is_numeric(field) for field in fields) or coord.shape != (n, 2) or order.size != n:
+    if not (isinstance(subjects, np.ndarray) and isinstance(coord, np.ndarray) and isinstance(order, np.ndarray)):
+        raise InvalidFile(path, "subj, coord and order are not columns of numbers")
+    if coord.shape != (subjects.size, 2) or order.size != subjects.size:
         raise InvalidFile(path, "subj, coord and order are not columns of numbers of one length")
     if not np.isfinite(subjects).all():
         raise InvalidFile(path, "`subj` holds NaN or infinity")
-    subjects = subjects.ravel()
     for subject in np.unique(subjects):
-        own = subjects == subject
-        where = f"subj == {subject:g}"
+        own = subjects.ravel() == subject
         try:
             yield _mouse_gaze(path.stem, f"{subject:g}", coord[own], order.ravel()[own])
         except InvalidValue as error:
-            yield InvalidRecord(str(path), 0, f"{error.what} {error.reason}", where)
+            yield InvalidRecord(str(path), 0, f"{error.what} {error.reason}", f"subj == {subject:g}")
 
 
-def _mouse_gaze(image_id: str, subject: str, coord: np.ndarray[Any, Any], order: np.ndarray[Any, Any]) -> Gaze:
-    steps = order.astype(np.float64)
-    if not np.isfinite(steps).all() or len(np.unique(steps)) < len(steps):
+def _mouse_gaze(image_id: str, subject: str, rows_cols_px: Floats, order: Floats) -> Gaze:
+    if not np.isfinite(order).all() or len(np.unique(order)) < len(order):
         raise InvalidValue("order", "holds NaN or gives two points the same place")
-    rows_cols = coord[np.argsort(steps)].astype(np.float64)
-    return Gaze(image_id, subject, "mouse", _fractions(rows_cols[:, ::-1]))
+    return Gaze(image_id, subject, "mouse", _fractions(rows_cols_px[np.argsort(order), ::-1]))
 
 
-def _read_eyes(path: Path, where: str, cell: Any) -> Iterator[Gaze | InvalidRecord]:
-    fields = _struct(cell, _IMAGE_FIELDS)
-    if fields is None or fields[1].dtype != object or fields[0].dtype.kind != "U" or fields[0].size != 1:
+def _read_eyes(path: Path, where: str, cell: Value) -> Iterator[Gaze | InvalidRecord]:
+    fields = _fields(cell, _IMAGE_FIELDS)
+    if fields is None or not (isinstance(fields[0], str) and fields[0] and isinstance(fields[1], Cells)):
         yield InvalidRecord(str(path), 0, "is not a struct of img, a name, and subjects, a cell array", where)
         return
-    image_id = Path(str(fields[0].flat[0])).stem
-    for index, subject in enumerate(fields[1].flat):
+    for index, subject in enumerate(fields[1].items):
         try:
-            yield _eye_gaze(image_id, str(index + 1), subject)
+            yield _eye_gaze(Path(fields[0]).stem, str(index + 1), subject)
         except InvalidValue as error:
             yield InvalidRecord(str(path), 0, f"{error.what} {error.reason}", f"{where}.subjects{{{index + 1}}}")
 
 
-def _eye_gaze(image_id: str, subject: str, cell: Any) -> Gaze:
-    fields = _struct(cell, _EYE_FIELDS)
-    if fields is None or not all(_is_numeric(field) for field in fields):
-        raise InvalidValue("subject", f"is not a struct of {', '.join(_EYE_FIELDS)}, all numbers")
-    x, y, durations_ms = (field.astype(np.float64).ravel() for field in fields)
+def _eye_gaze(image_id: str, subject: str, cell: Value) -> Gaze:
+    columns = [field.ravel() for field in _fields(cell, _EYE_FIELDS) or () if isinstance(field, np.ndarray)]
+    if len(columns) != len(_EYE_FIELDS):
+        raise InvalidValue("the subject", f"is not a struct of {', '.join(_EYE_FIELDS)}, all numbers")
+    x, y, durations_ms = columns
     if not len(x) == len(y) == len(durations_ms):
         raise InvalidValue(", ".join(_EYE_FIELDS), f"have {len(x)}, {len(y)} and {len(durations_ms)} numbers")
     return Gaze(image_id, subject, "eye", _fractions(np.column_stack([x, y])), durations_ms / 1000)
@@ -159,13 +134,8 @@ def _fractions(points_px: Floats) -> Floats:
     return points
 
 
-def _struct(value: Any, names: tuple[str, ...]) -> list[np.ndarray[Any, Any]] | None:
+def _fields(value: Value, names: tuple[str, ...]) -> list[Value] | None:
     """The fields of these names of a 1 × 1 struct; None if it is something else."""
-    if not isinstance(value, np.ndarray) or value.size != 1 or not set(names) <= set(value.dtype.names or ()):
+    if not isinstance(value, Structs) or len(value.items) != 1 or not set(names) <= set(value.items[0]):
         return None
-    fields = [value.flat[0][name] for name in names]
-    return fields if all(isinstance(field, np.ndarray) for field in fields) else None
-
-
-def _is_numeric(array: np.ndarray[Any, Any]) -> bool:
-    return array.dtype.kind in "iuf"
+    return [value.items[0][name] for name in names]

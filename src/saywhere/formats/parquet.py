@@ -25,12 +25,12 @@ from typing import Any
 
 import numpy as np
 
+from saywhere.atomic import write_atomic
 from saywhere.core.errors import InvalidFile, InvalidValue
 from saywhere.core.narrative import Narrative
 from saywhere.core.trace import Trace
 from saywhere.core.words import Utterance
-from saywhere.formats._files import write_atomic
-from saywhere.formats._record import InvalidRecord
+from saywhere.formats.record import InvalidRecord
 
 VERSION_KEY = b"saywhere.narratives"
 VERSION = 1
@@ -186,9 +186,9 @@ def _values(batch: Any) -> Iterator[Narrative | str]:
         if batch.num_rows == 1:
             yield f"does not fit the schema: {_first_line(error)}"
             return
-        # One bad value spoils the cast of all: take the rows one by one.
+        # One bad value spoils the cast of all, and that of a slice too, which keeps the lists' items before and after.
         for i in range(batch.num_rows):
-            yield from _values(batch.slice(i, 1))
+            yield from _values(batch.take(pa.array([i])))
         return
     for i in range(rows.num_rows):
         try:

@@ -19,8 +19,8 @@ import msgspec
 
 from saywhere.core.errors import InvalidValue
 from saywhere.formats._documents import Id, built, lines
-from saywhere.formats._record import InvalidRecord
 from saywhere.formats._scan import keys_of
+from saywhere.formats.record import InvalidRecord
 
 
 @dataclass(frozen=True, slots=True)

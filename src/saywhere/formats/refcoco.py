@@ -22,9 +22,9 @@ import msgspec
 from saywhere.core.errors import InvalidFile, InvalidValue
 from saywhere.formats import coco_instances
 from saywhere.formats._documents import Id, Item, built, decoded, document, item_keys
-from saywhere.formats._files import read_bytes
-from saywhere.formats._record import InvalidRecord
 from saywhere.formats.coco_instances import Instance
+from saywhere.formats.files import read_bytes
+from saywhere.formats.record import InvalidRecord
 
 _PICKLE_NAMES = (".p", ".pkl", ".pickle")
 _TO_JSON = (

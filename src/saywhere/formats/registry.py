@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Protocol, cast
 
 from saywhere.core.errors import InvalidFile, UnknownName
-from saywhere.formats._files import open_bytes
+from saywhere.formats.files import open_bytes
 
 _HEAD_BYTES = 2**16
 

@@ -22,7 +22,7 @@ from saywhere.core.errors import InvalidValue
 from saywhere.formats._coco import ImageEntry, annotation_keys, read_images
 from saywhere.formats._documents import Id, built, decoded, document, listed, members
 from saywhere.formats._gaze import Gaze
-from saywhere.formats._record import InvalidRecord
+from saywhere.formats.record import InvalidRecord
 
 __all__ = ["Gaze", "read", "sniff"]
 

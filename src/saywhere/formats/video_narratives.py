@@ -43,8 +43,8 @@ from saywhere.core.narrative import Narrative
 from saywhere.core.trace import Trace
 from saywhere.core.words import Utterance
 from saywhere.formats._json_lines import read_json_lines
-from saywhere.formats._record import InvalidRecord, excerpt
 from saywhere.formats._strokes import NO_TRACE, joined_trace
+from saywhere.formats.record import InvalidRecord, excerpt
 
 Span = tuple[int, int]
 # Some 30,000 years around 1970: whole numbers of this size, and their differences, are exact.

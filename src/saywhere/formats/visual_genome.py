@@ -23,7 +23,7 @@ import msgspec
 from saywhere.core.errors import InvalidFile, InvalidValue
 from saywhere.formats._boxes import BoxXywh, BoxXyxy, Side, check_box, check_size, fractions, xyxy
 from saywhere.formats._documents import Id, Item, Node, built, decoded, document, item_keys
-from saywhere.formats._record import InvalidRecord
+from saywhere.formats.record import InvalidRecord
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,7 +32,7 @@ from saywhere.formats._documents import (
     member_item_keys,
     members,
 )
-from saywhere.formats._record import InvalidRecord
+from saywhere.formats.record import InvalidRecord
 
 _DOCUMENT_KEYS = frozenset({"info", "task_type", "data_type", "license", "data_subtype", "questions", "annotations"})
 

@@ -31,11 +31,11 @@ from urllib.parse import quote
 
 import msgspec
 
+from saywhere.atomic import write_atomic
 from saywhere.core._arrays import Floats
 from saywhere.core.errors import InvalidValue
 from saywhere.core.narrative import Narrative
 from saywhere.core.words import Utterance
-from saywhere.formats._files import write_atomic
 
 TERMS = "urn:x-saywhere:terms:"
 CONTEXT: list[Any] = [

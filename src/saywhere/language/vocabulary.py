@@ -7,9 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import re
-import tempfile
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -17,6 +15,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from saywhere.atomic import write_atomic
 from saywhere.core.errors import InvalidFile, InvalidValue, UnknownName, require
 
 PAD_ID, BEGIN_ID, END_ID = 0, 1, 2
@@ -114,7 +113,7 @@ class Vocabulary:
 
     @classmethod
     def of_released(cls, words: Mapping[str, str]) -> Vocabulary:
-        """The authors' table, {"1": "a", …, "9487": "UNK"}: id = their number + 2; their 0 is begin, end and padding."""
+        """The authors' table, {"1": "a", …, "9487": "UNK"}: id = number + 2; their 0 is begin, end and padding."""
         numbers = sorted(int(number) for number in words)
         if numbers != list(range(1, len(numbers) + 1)):
             raise InvalidValue("released vocabulary", "does not number its words 1, 2, 3 …")
@@ -196,23 +195,12 @@ class Vocabulary:
         merges = [tuple(pair) if isinstance(pair, list) else () for pair in content["merges"]]
         if any(len(pair) != 2 or not all(isinstance(part, str) for part in pair) for pair in merges):
             raise InvalidValue("vocabulary", "a merge is not a pair of pieces")
-        return cls(content["kind"], tuple(content["pieces"]), tuple(merges), content["lowercase"])  # type: ignore[arg-type]  # pairs, checked above
+        return cls(content["kind"], tuple(content["pieces"]), tuple(merges), content["lowercase"])
 
     def save(self, path: str | Path) -> None:
         """Write the file whole or not at all."""
-        target = Path(path)
-        target.parent.mkdir(parents=True, exist_ok=True)
-        handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".part")
-        try:
-            with os.fdopen(handle, "w", encoding="utf-8") as file:
-                file.write(self.to_json())
-                file.flush()
-                os.fsync(file.fileno())
-            Path(name).chmod(0o644)
-            Path(name).replace(target)
-        except BaseException:
-            Path(name).unlink(missing_ok=True)
-            raise
+        with write_atomic(path) as file:
+            file.write(self.to_json().encode("utf-8"))
 
     @classmethod
     def load(cls, path: str | Path) -> Vocabulary:
@@ -229,7 +217,7 @@ class Vocabulary:
         if self.kind == "words":
             return (token,)
         pieces = tuple(self._cutter.encode(token).tokens)
-        # A token with a letter never seen is unknown as a whole, so that every word still ends with a piece that says so.
+        # A token with a letter never seen is unknown as a whole: every word still ends with a piece that says so.
         return (UNKNOWN,) if UNKNOWN in pieces else pieces
 
     @cached_property

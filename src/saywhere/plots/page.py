@@ -20,8 +20,8 @@ from string import Template
 
 import numpy as np
 
+from saywhere.atomic import write_atomic
 from saywhere.core import Narrative, Word, WordBoxes, word_boxes
-from saywhere.plots._files import write_whole
 from saywhere.plots.colour import Floats, TimeScale, hex_colours
 from saywhere.plots.facts import counted, drawn_boxes, notes_on, summary, word_time_s
 from saywhere.plots.photo import Photo, PhotoLike, load_photo, near_strokes, view_xyxy
@@ -43,7 +43,8 @@ def narratives_page(items: Iterable[tuple[Narrative, PhotoLike]], path: str | Pa
     items: a narrative with its photo's file (or image); None, or a photo that is absent or damaged, gives a grey
         canvas that says so. A photo shared by several narratives is stored once. The same items give the same bytes.
     """
-    write_whole(path, page_html(items, title).encode("utf-8"))
+    with write_atomic(path) as file:
+        file.write(page_html(items, title).encode("utf-8"))
 
 
 def page_html(items: Iterable[tuple[Narrative, PhotoLike]], title: str = "Narratives") -> str:

@@ -17,8 +17,8 @@ from matplotlib.text import Text
 from matplotlib.textpath import text_to_path
 from PIL import Image
 
+from saywhere.atomic import write_atomic
 from saywhere.core import Trace
-from saywhere.plots._files import write_whole
 from saywhere.plots.colour import STEPS, TimeScale, time_colours
 from saywhere.plots.photo import Photo, view_xyxy
 from saywhere.plots.text import drawable, font, seconds, shortened
@@ -156,4 +156,5 @@ def save_png(figure: Figure, path: str | Path, dpi: float | None = None) -> None
     figure.savefig(
         buffer, format="png", dpi=dpi or figure.dpi, facecolor=figure.get_facecolor(), metadata={"Software": None}
     )
-    write_whole(path, buffer.getvalue())
+    with write_atomic(path) as file:
+        file.write(buffer.getvalue())

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Generic
 
 import numpy as np
 from numpy.typing import NDArray
 
-from saywhere.metrics.captions.items import Accumulator, CaptionSet, Id, ScoreTable, caption_set, table
-from saywhere.metrics.captions.ngrams import MAX_N, Ints, Runs, Sentences
+from saywhere.metrics.captions._items import Accumulator, CaptionSet, Id, ScoreTable, caption_set, table
+from saywhere.metrics.captions._ngrams import MAX_N, Ints, Runs, Sentences
 
 NAMES = tuple(f"BLEU-{n}" for n in range(1, MAX_N + 1))
 
@@ -18,11 +19,11 @@ _TINY, _SMALL = 1e-15, 1e-9
 
 
 @dataclass(frozen=True, eq=False)
-class _BleuTally:
+class _BleuTally(Generic[Id]):
     """matched, tried: (n, 4) n-grams of each candidate, and those of them its references have too.
     candidate_length, reference_length: (n,) words, the latter of the reference nearest in length."""
 
-    ids: list[int | str]
+    ids: Sequence[Id]
     matched: Ints
     tried: Ints
     candidate_length: Ints
@@ -36,19 +37,19 @@ def bleu(
     return _finish([_tally(caption_set(candidates, references, tokenized=tokenized))])
 
 
-class Bleu(Accumulator[_BleuTally]):
+class Bleu(Accumulator[_BleuTally[int | str]]):
     """`bleu` over captions that come in batches."""
 
     def __init__(self) -> None:
         super().__init__(_tally, _finish)
 
 
-def _tally(captions: CaptionSet[Id]) -> _BleuTally:
+def _tally(captions: CaptionSet[Id]) -> _BleuTally[Id]:
     sentences = captions.sentences
     length = sentences.length[sentences.is_candidate]
     tried = np.maximum(length[:, None] - np.arange(MAX_N), 0)
     matched = np.stack([_matched(runs, sentences) for runs in captions.ngrams], axis=1)
-    return _BleuTally(list(captions.ids), matched, tried, length, _nearest_lengths(sentences))
+    return _BleuTally(captions.ids, matched, tried, length, _nearest_lengths(sentences))
 
 
 def _matched(runs: Runs, sentences: Sentences) -> Ints:
@@ -73,8 +74,9 @@ def _nearest_lengths(sentences: Sentences) -> Ints:
     return np.minimum.reduceat(key, start) % worst
 
 
-def _finish(tallies: Sequence[_BleuTally]) -> ScoreTable[Id]:
-    matched, tried = (np.concatenate([getattr(t, name) for t in tallies]) for name in ("matched", "tried"))
+def _finish(tallies: Sequence[_BleuTally[Id]]) -> ScoreTable[Id]:
+    matched = np.concatenate([t.matched for t in tallies])
+    tried = np.concatenate([t.tried for t in tallies])
     candidate = np.concatenate([t.candidate_length for t in tallies])
     reference = np.concatenate([t.reference_length for t in tallies])
     corpus = _scores(matched.sum(0)[None], tried.sum(0)[None], candidate.sum()[None], reference.sum()[None])[0]

@@ -1,18 +1,15 @@
-"""Bytes in and out: lines of plain or gzipped files with bounded memory, and files written whole or not at all."""
+"""Bytes in: plain or gzipped files, whole or line by line, with bounded memory."""
 
 from __future__ import annotations
 
 import gzip
-import os
-import tempfile
 import zlib
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, BinaryIO, cast
+from typing import BinaryIO, cast
 
 from saywhere.core.errors import InvalidFile
-from saywhere.formats._record import InvalidRecord, excerpt
+from saywhere.formats.record import InvalidRecord, excerpt
 
 MAX_LINE_BYTES = 64 * 2**20
 _CHUNK = 2**20
@@ -73,29 +70,3 @@ def read_bytes(path: str | Path, max_bytes: int = 8 * 2**30) -> bytes:
     if len(content) > max_bytes:
         raise InvalidFile(path, f"is larger than {max_bytes / 2**30:.0f} GiB")
     return content
-
-
-@contextmanager
-def write_atomic(path: str | Path) -> Iterator[IO[bytes]]:
-    """A file that appears whole when the block ends, or not at all if it raises. Gzipped if the name ends in .gz."""
-    target = Path(path)
-    target.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".part")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            if target.suffix == ".gz":
-                # No name and no time in the header: the same content gives the same bytes.
-                with gzip.GzipFile(filename="", fileobj=file, mode="wb", mtime=0) as packed:
-                    yield cast(IO[bytes], packed)
-            else:
-                yield file
-            file.flush()
-            os.fsync(file.fileno())
-        # mkstemp makes private files; the result gets what a plain open() would have given it.
-        mask = os.umask(0)
-        os.umask(mask)
-        Path(name).chmod(0o666 & ~mask)
-        Path(name).replace(target)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise

@@ -20,9 +20,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from saywhere.core.errors import InvalidValue, UnknownName
-from saywhere.metrics.captions.items import Accumulator, CaptionSet, Id, ScoreTable, caption_set, joined, table
-from saywhere.metrics.captions.ngrams import MAX_N, Runs, Sentences
-from saywhere.metrics.captions.tokenize import ptb_words
+from saywhere.metrics.captions._items import Accumulator, CaptionSet, Id, ScoreTable, caption_set, joined, table
+from saywhere.metrics.captions._ngrams import MAX_N, Runs, Sentences
+from saywhere.metrics.captions._tokenize import ptb_words
 
 Variant = Literal["D", "plain"]
 NAMES: dict[str, str] = {"D": "CIDEr", "plain": "CIDEr (plain)"}

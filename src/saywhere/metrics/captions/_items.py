@@ -8,8 +8,8 @@ from functools import cached_property
 from typing import Generic, TypedDict, TypeVar
 
 from saywhere.core.errors import InvalidValue
-from saywhere.metrics.captions.ngrams import Runs, Sentences, blank_separated, ngram_runs, spaced_sentences
-from saywhere.metrics.captions.tokenize import ptb_words
+from saywhere.metrics.captions._ngrams import Runs, Sentences, blank_separated, ngram_runs, spaced_sentences
+from saywhere.metrics.captions._tokenize import ptb_words
 
 Id = TypeVar("Id", bound=int | str)
 Tally = TypeVar("Tally")
@@ -26,7 +26,7 @@ class ScoreTable(TypedDict, Generic[Id]):
 class CaptionSet(Generic[Id]):
     """Captions in words joined by single spaces: for each id one candidate and at least one reference."""
 
-    ids: list[Id]
+    ids: Sequence[Id]
     candidates: list[str]
     references: list[list[str]]
 
@@ -87,7 +87,7 @@ def joined(parts: Sequence[CaptionSet[Id]]) -> CaptionSet[Id]:
 
 
 class Accumulator(Generic[Tally]):
-    """update, compute and reset around the two halves of a metric: what is kept of each batch, and the scores of all."""
+    """update, compute, reset around the two halves of a metric: what is kept of a batch, and the scores of all."""
 
     def __init__(
         self,
@@ -119,7 +119,9 @@ class Accumulator(Generic[Tally]):
         self._tallies, self._seen = [], set()
 
 
-def table(names: Sequence[str], corpus: Iterable[float], ids: Iterable[Id], rows: Iterable[Iterable[float]]) -> ScoreTable[Id]:
+def table(
+    names: Sequence[str], corpus: Iterable[float], ids: Iterable[Id], rows: Iterable[Iterable[float]]
+) -> ScoreTable[Id]:
     """A score table from columns `names`, the scores of the corpus, and one row of scores for each id."""
     return {
         "corpus": dict(zip(names, corpus, strict=True)),

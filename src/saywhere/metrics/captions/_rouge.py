@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Generic
 
 import numpy as np
 from numpy.typing import NDArray
 
-from saywhere.metrics.captions.items import Accumulator, CaptionSet, Id, ScoreTable, caption_set, table
-from saywhere.metrics.captions.ngrams import Ints, Sentences
+from saywhere.metrics.captions._items import Accumulator, CaptionSet, Id, ScoreTable, caption_set, table
+from saywhere.metrics.captions._ngrams import Ints, Sentences
 
 NAME = "ROUGE-L"
 _BETA = 1.2
@@ -17,10 +18,10 @@ _WORD_BITS = 64
 
 
 @dataclass(frozen=True, eq=False)
-class _RougeTally:
+class _RougeTally(Generic[Id]):
     """score: (n,) of each item."""
 
-    ids: list[int | str]
+    ids: Sequence[Id]
     score: NDArray[np.float64]
 
 
@@ -34,14 +35,14 @@ def rouge_l(
     return _finish([_tally(caption_set(candidates, references, tokenized=tokenized))])
 
 
-class RougeL(Accumulator[_RougeTally]):
+class RougeL(Accumulator[_RougeTally[int | str]]):
     """`rouge_l` over captions that come in batches."""
 
     def __init__(self) -> None:
         super().__init__(_tally, _finish)
 
 
-def _tally(captions: CaptionSet[Id]) -> _RougeTally:
+def _tally(captions: CaptionSet[Id]) -> _RougeTally[Id]:
     sentences = captions.spaced
     start = np.flatnonzero(sentences.is_candidate)
     common = _common_lengths(sentences)
@@ -52,10 +53,10 @@ def _tally(captions: CaptionSet[Id]) -> _RougeTally:
     bottom = np.where(precision > 0, recall + weight * precision, 1.0)
     score = (1 + weight) * precision * recall / bottom
     score[[not candidate for candidate in captions.candidates]] = 0.0
-    return _RougeTally(list(captions.ids), score)
+    return _RougeTally(captions.ids, score)
 
 
-def _finish(tallies: Sequence[_RougeTally]) -> ScoreTable[Id]:
+def _finish(tallies: Sequence[_RougeTally[Id]]) -> ScoreTable[Id]:
     score = np.concatenate([t.score for t in tallies])
     return table([NAME], [float(score.mean())], [item for t in tallies for item in t.ids], score[:, None].tolist())
 
@@ -63,13 +64,14 @@ def _finish(tallies: Sequence[_RougeTally]) -> ScoreTable[Id]:
 def _common_lengths(sentences: Sentences) -> Ints:
     """(s,) words of the longest common subsequence of each reference and its candidate; 0 for the candidates."""
     candidate = np.flatnonzero(sentences.is_candidate)
-    candidate_length = sentences.length[candidate]
-    long = (candidate_length > _WORD_BITS)[sentences.item]
-    common = _common_lengths_short(sentences, candidate_length)
+    long = (sentences.length[candidate] > _WORD_BITS)[sentences.item]
+    common = _common_lengths_short(sentences)
     start = sentences.start
     words = sentences.word.tolist()
     for reference in np.flatnonzero(long & ~sentences.is_candidate):
-        a, b = (words[start[s] : start[s] + sentences.length[s]] for s in (candidate[sentences.item[reference]], reference))
+        a, b = (
+            words[start[s] : start[s] + sentences.length[s]] for s in (candidate[sentences.item[reference]], reference)
+        )
         common[reference] = common_length(a, b)
     return common
 
@@ -91,7 +93,7 @@ def common_length(a: Sequence[object], b: Sequence[object]) -> int:
     return len(a) - row.bit_count()
 
 
-def _common_lengths_short(sentences: Sentences, candidate_length: Ints) -> Ints:
+def _common_lengths_short(sentences: Sentences) -> Ints:
     """As `common_length` for all references at once, one 64-bit integer for each; longer candidates give nonsense."""
     hits = _hits(sentences)
     start = sentences.start
