@@ -17,6 +17,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -67,7 +68,7 @@ def fit_lab(folder: Path) -> dict[str, float]:
             if len(run) >= 5:
                 jitters.append(np.diff(run, 2, axis=0).ravel())
                 drift.append(np.hypot(*(run - run.mean(axis=0)).T).mean())
-        for before, after in zip(runs, runs[1:], strict=False):
+        for before, after in pairwise(runs):
             jump = after[0] - before[-1]
             far = float(np.hypot(*jump))
             jumps.append(far)
@@ -98,8 +99,12 @@ def moves_of(stroke: Floats) -> Iterator[tuple[float, float]]:
     steps = np.diff(stroke, axis=0)
     steps[:, 2] = np.maximum(steps[:, 2], 1e-3)
     speed = np.convolve(np.hypot(steps[:, 0], steps[:, 1]) / steps[:, 2], np.ones(5) / 5, mode="same")
-    slow = [0, *(i for i in range(1, len(speed) - 1) if speed[i] <= speed[i - 1] and speed[i] < speed[i + 1]), len(speed)]
-    for a, b in zip(slow, slow[1:], strict=False):
+    slow = [
+        0,
+        *(i for i in range(1, len(speed) - 1) if speed[i] <= speed[i - 1] and speed[i] < speed[i + 1]),
+        len(speed),
+    ]
+    for a, b in pairwise(slow):
         distance = float(np.hypot(*(stroke[b, :2] - stroke[a, :2])))
         if distance > 0.01 and b - a >= 4:
             yield distance, float(stroke[b, 2] - stroke[a, 2])
@@ -117,7 +122,7 @@ def fit_timed(shared: Path) -> dict[str, float]:
         for stroke in strokes:
             moves += moves_of(stroke)
             lengths.append(stroke[-1, 2] - stroke[0, 2])
-        gaps += [b[0, 2] - a[-1, 2] for a, b in zip(strokes, strokes[1:], strict=False)]
+        gaps += [b[0, 2] - a[-1, 2] for a, b in pairwise(strokes)]
         starts = np.array([stroke[0, 2] for stroke in strokes])
         lags += [float((starts - at)[np.abs(starts - at).argmin()]) for at, _ in nouns]
     dt = np.concatenate(intervals)
@@ -136,7 +141,8 @@ def fit_timed(shared: Path) -> dict[str, float]:
         "GAP_SPREAD (sd of log)": float(np.log(np.array(gaps)[np.array(gaps) > 0]).std()),
         "STROKE_S (median)": float(np.median(lengths)),
         "LAG_S (stroke start - noun start, mean)": float(np.mean(near)),
-        "LAG_SPREAD_S": float(np.std(near)),
+        # A stroke is paired with the nearest noun, right or wrong, so the true spread is smaller than this.
+        "lag, sd of the pairs (upper bound)": float(np.std(near)),
         "nouns with a stroke within 1.5 s": len(near) / len(lags),
     }
 

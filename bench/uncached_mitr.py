@@ -1,83 +1,98 @@
 """Decoders that keep nothing between steps: plain to read, slow, and the measure of the ones that are used.
 
-They do what the authors' evaluation does. Captions: the image is encoded once, and all else (the trace, the words so
-far, every layer's keys and values) is computed anew for each word. Traces: everything is, the encoder included.
+They do what the authors' evaluation does. Captions, and captions with boxes: the image is encoded once; the trace, the
+words so far and every layer's keys and values are computed anew for each word, and only the last place is turned into
+scores. Traces: everything is computed anew, the encoder included.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import torch
 from torch import Tensor
 
-from saywhere.language.vocabulary import BEGIN_ID
-from saywhere.models.mitr.layers import ROW_OFFSET, padding_mask, shifted_boxes
+from saywhere.language.vocabulary import BEGIN_ID, END_ID
+from saywhere.models.mitr.layers import ROW_OFFSET, as_keys, causal_mask, padding_mask, shifted_boxes
 from saywhere.models.mitr.network import MITR
 
 Regions = tuple[Tensor, Tensor, Tensor]
 """features (B, R, F), boxes (B, R, 5), mask (B, R)."""
 
+Text = tuple[list[int], float]
+"""Ids with begin, and the sum of their log-probabilities."""
+
 
 @torch.no_grad()
 def caption(
-    model: MITR, regions: Regions, boxes: Tensor, box_mask: Tensor, beams: int, max_words: int, keep_image: bool = False
+    model: MITR, regions: Regions, boxes: Tensor, box_mask: Tensor, beams: int, max_words: int
 ) -> list[list[int]]:
-    """Ids of the best caption along each trace, by beam search; one beam is greedy.
-
-    keep_image: keep the keys and values of the image, the least a decoder would.
-    """
+    """Ids of the best caption along each trace, by beam search; one beam is greedy."""
     hidden, mask = model.hidden(*regions), regions[2]
-    count = len(mask)
-    memory = model.memorise(hidden, mask)
 
     def scores(said: Tensor) -> Tensor:
-        rows = torch.arange(count).repeat_interleave(len(said) // count)
-        seen = memory.take(rows) if keep_image else model.memorise(hidden[rows], mask[rows])
-        real = torch.ones_like(said, dtype=torch.bool)
-        return model.caption(seen, said, real, boxes[rows], box_mask[rows])[:, -1].log_softmax(-1)
+        rows = torch.arange(len(mask)).repeat_interleave(len(said) // len(mask))
+        memory = model.memorise(hidden[rows], mask[rows])
+        trace_mask = as_keys(box_mask[rows])
+        causal = causal_mask(said.shape[1], said.shape[1], said.device)
+        w = model.word_stream(model.words(said), causal, memory.words, memory.mask)
+        r = model.trace_stream(model.trace(boxes[rows]), trace_mask, memory.trace, memory.mask)
+        return model.to_words(model.caption_fusion(w, r, trace_mask)[:, -1]).log_softmax(-1)
 
-    return _search(scores, count, beams, max_words)
+    return _search(scores, len(mask), beams, max_words)
 
 
 @torch.no_grad()
-def joint(model: MITR, regions: Regions, max_words: int) -> tuple[list[list[int]], Tensor]:
-    """Ids and boxes (B, T, 5) of the greedy caption and trace of each image."""
+def joint(model: MITR, regions: Regions, beams: int, max_words: int) -> list[list[int]]:
+    """Ids of the best caption of each image, with boxes on the way that are worked out again for each word."""
     hidden, mask = model.hidden(*regions), regions[2]
-    trace = torch.zeros(len(mask), 1, 5)
+    boxes_of: dict[tuple[int, ...], Tensor] = {}
 
     def scores(said: Tensor) -> Tensor:
-        nonlocal trace
-        real = torch.ones_like(said, dtype=torch.bool)
-        logits, boxes = model.joint(model.memorise(hidden, mask), said, trace, real)
-        trace = torch.cat([trace, _with_area(boxes[:, -1:])], dim=1)
-        return logits[:, -1].log_softmax(-1)
+        rows = torch.arange(len(mask)).repeat_interleave(len(said) // len(mask))
+        keys = [(int(row), *ids) for row, ids in zip(rows, said.tolist(), strict=True)]
+        start = torch.zeros(1, 5)
+        trace = torch.stack([torch.cat([start, *(boxes_of[key[:n]] for n in range(2, len(key)))]) for key in keys])
+        likely, boxes = _joint_step(model, hidden[rows], mask[rows], said, trace)
+        boxes_of.update(zip(keys, boxes, strict=True))
+        return likely
 
-    return _search(scores, len(mask), 1, max_words), trace[:, 1:]
+    return _search(scores, len(mask), beams, max_words)
 
 
 @torch.no_grad()
-def joint_score(model: MITR, regions: Regions, item: int, ids: list[int]) -> tuple[float, Tensor]:
-    """Log-probability of a caption with its end, and its boxes (n, 5), when image and words are given."""
-    memory = model.encode(*regions).take(torch.tensor([item]))
+def joint_score(model: MITR, regions: Regions, item: int, ids: list[int], ended: bool) -> tuple[float, Tensor]:
+    """Log-probability of a caption, with its end if it has one, and its boxes (n, 5), for one image of the batch."""
+    hidden, mask = model.hidden(*regions)[[item]], regions[2][[item]]
     trace, total = torch.zeros(1, 1, 5), 0.0
-    for place, word in enumerate([*ids, ROW_OFFSET]):
+    for place, word in enumerate([*ids, END_ID] if ended else ids):
         said = torch.tensor([[BEGIN_ID, *ids[:place]]])
-        logits, boxes = model.joint(memory, said, trace, torch.ones_like(said, dtype=torch.bool))
-        trace = torch.cat([trace, _with_area(boxes[:, -1:])], dim=1)
-        total += float(logits[0, -1].log_softmax(-1)[word - ROW_OFFSET])
-    return total, trace[0, 1:-1]
+        likely, box = _joint_step(model, hidden, mask, said, trace)
+        trace = torch.cat([trace, box], dim=1)
+        total += float(likely[0, word - ROW_OFFSET])
+    return total, trace[0, 1 : len(ids) + 1]
 
 
 @torch.no_grad()
-def trace(model: MITR, regions: Regions, words: Tensor, lengths: Tensor, encode_once: bool = False) -> Tensor:
+def trace(model: MITR, regions: Regions, words: Tensor, lengths: Tensor) -> Tensor:
     """(B, T, 5) a box for each word."""
     mask = padding_mask(lengths, words.shape[1])
     found = torch.zeros(*words.shape, 5)
-    memory = model.encode(*regions)
     for place in range(words.shape[1]):
-        seen = memory if encode_once else model.encode(*regions)
-        boxes = model.ground(seen, words, mask, shifted_boxes(found))
+        boxes = model.ground(model.encode(*regions), words, mask, shifted_boxes(found))
         found[:, place] = _with_area(boxes[:, place])
     return found
+
+
+def _joint_step(model: MITR, hidden: Tensor, mask: Tensor, said: Tensor, trace: Tensor) -> tuple[Tensor, Tensor]:
+    """Log-probabilities (rows, V + 1) of the next word and its box (rows, 1, 5), from all words and boxes before it."""
+    memory = model.memorise(hidden, mask)
+    causal = causal_mask(said.shape[1], said.shape[1], said.device)
+    w = model.word_stream(model.words(said), causal, memory.words, memory.mask)
+    r = model.trace_stream(model.trace(trace), causal, memory.trace, memory.mask)
+    likely = model.to_words(model.joint_caption_fusion(w, r, causal)[:, -1]).log_softmax(-1)
+    pointed = model.joint_trace_fusion(r, w, causal)[:, -1:]
+    return likely, _with_area(model.to_boxes(model.joint_trace_norm(pointed)))
 
 
 def _with_area(boxes: Tensor) -> Tensor:
@@ -85,31 +100,37 @@ def _with_area(boxes: Tensor) -> Tensor:
     return torch.cat([boxes[..., :4], area[..., None]], dim=-1)
 
 
-def _search(scores, count: int, beams: int, max_words: int) -> list[list[int]]:  # type: ignore[no-untyped-def]
+def _search(scores: Callable[[Tensor], Tensor], count: int, beams: int, max_words: int) -> list[list[int]]:
     """Beam search with a list for each image. scores: (rows, t) ids to (rows, V + 1) log-probabilities."""
-    open_texts = [[([BEGIN_ID], 0.0)] for _ in range(count)]
-    done: list[list[tuple[list[int], float]]] = [[] for _ in range(count)]
+    open_texts: list[list[Text]] = [[([BEGIN_ID], 0.0)] for _ in range(count)]
+    done: list[list[Text]] = [[] for _ in range(count)]
     for place in range(max_words):
         width = max(len(texts) for texts in open_texts)
-        # Every image needs the same number of rows; an image with fewer open texts repeats its first.
-        padded = [texts + [(texts[0] if texts else ([BEGIN_ID] * (place + 1), 0.0))] * (width - len(texts)) for texts in open_texts]
-        likely = scores(torch.tensor([ids for texts in padded for ids, _ in texts])).view(count, width, -1)
+        # Every image needs the same number of rows: one with fewer open texts repeats a text, and ignores the answer.
+        spare = [(texts or done[image])[0][0][: place + 1] for image, texts in enumerate(open_texts)]
+        rows = [
+            [ids for ids, _ in texts] + [one] * (width - len(texts))
+            for texts, one in zip(open_texts, spare, strict=True)
+        ]
+        likely = scores(torch.tensor(rows).flatten(0, 1)).view(count, width, -1)
         for image, texts in enumerate(open_texts):
-            if not texts:
-                continue
-            totals = torch.tensor([score for _, score in texts])[:, None] + likely[image, : len(texts)]
-            tops, ways = totals.flatten().topk(min(beams, totals.numel()))
-            chosen = []
-            for score, way in zip(tops.tolist(), ways.tolist(), strict=True):
-                ids = [*texts[way // totals.shape[1]][0], way % totals.shape[1] + ROW_OFFSET]
-                if ids[-1] == ROW_OFFSET:
-                    done[image].append((ids[1:-1], score))
-                else:
-                    chosen.append((ids, score))
-            # One beam that has ended is the greedy answer; several go on, as any open one may still win.
-            open_texts[image] = [] if beams == 1 and done[image] else chosen
+            open_texts[image] = _best_ways_on(texts, likely[image], beams, done[image])
         if not any(open_texts):
             break
-    for image, texts in enumerate(open_texts):
-        done[image] += [(ids[1:], score) for ids, score in texts]
-    return [max(texts, key=lambda text: text[1])[0] for texts in done]
+    for ended, texts in zip(done, open_texts, strict=True):
+        ended += texts
+    return [[i for i in max(texts, key=lambda text: text[1])[0][1:] if i != END_ID] for texts in done]
+
+
+def _best_ways_on(texts: list[Text], likely: Tensor, beams: int, done: list[Text]) -> list[Text]:
+    """The open ones among the best ways to go on; the ended ones are added to `done`."""
+    if not texts:
+        return []
+    totals = torch.tensor([score for _, score in texts])[:, None] + likely[: len(texts)]
+    tops, ways = totals.flatten().topk(min(beams, totals.numel()))
+    found = []
+    for score, way in zip(tops.tolist(), ways.tolist(), strict=True):
+        ids = [*texts[way // totals.shape[1]][0], way % totals.shape[1] + ROW_OFFSET]
+        (done if ids[-1] == END_ID else found).append((ids, score))
+    # Greedy stops at its end; of several beams any open one may still win.
+    return [] if beams == 1 and done else found

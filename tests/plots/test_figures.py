@@ -16,7 +16,7 @@ from matplotlib.figure import Figure
 from PIL import Image
 
 from saywhere import plots
-from saywhere.core import AttentionMap, InvalidValue, Narrative, Trace, Word, WordBoxes
+from saywhere.core import AttentionMap, InvalidFile, InvalidValue, Narrative, Trace, Word, WordBoxes
 from saywhere.plots.facts import drawn_boxes
 from saywhere.plots.sheet import flow, text_width_in
 from saywhere.plots.text import drawable, printable, seconds, shortened
@@ -171,7 +171,7 @@ def test_a_png_that_cannot_be_written_leaves_the_old_one_and_no_litter(tmp_path:
 
 def test_a_place_that_cannot_be_written_to_is_left_without_litter(tmp_path: Path):
     (tmp_path / "taken.png").mkdir()
-    with pytest.raises(OSError, match=r"taken\.png"):
+    with pytest.raises(InvalidFile, match=r"taken\.png: cannot be written"):
         plots.save_png(Figure(figsize=(1, 1)), tmp_path / "taken.png")
     assert [path.name for path in tmp_path.iterdir()] == ["taken.png"]
 

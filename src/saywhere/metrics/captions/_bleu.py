@@ -88,6 +88,6 @@ def _scores(matched: Ints, tried: Ints, candidate_length: Ints, reference_length
     """(n, 4) BLEU-1 … BLEU-4 of n counts."""
     precision = np.cumprod((matched + _TINY) / (tried + _SMALL), axis=1)
     ratio = (candidate_length + _TINY) / (reference_length + _SMALL)
-    brevity = np.where(ratio < 1, np.exp(np.minimum(1 - 1 / ratio, 0)), 1.0)
+    brevity = np.exp(np.minimum(1 - 1 / ratio, 0))
     scores: NDArray[np.float64] = precision ** (1 / np.arange(1, MAX_N + 1)) * brevity[:, None]
     return scores

@@ -143,7 +143,7 @@ def _similarity(runs: Runs, sentences: Sentences, rarity: Floats, *, clipped: bo
 
 
 def _length_penalty(sentences: Sentences, start: NDArray[np.int64]) -> Floats:
-    """(s,) Gaussian of the difference in length. The original measures length in bigrams, so 0 and 1 word are equal."""
-    length = np.maximum(sentences.length - 1, 0)
-    penalty: Floats = np.exp(-((length - length[start][sentences.item]) ** 2) / (2 * _SIGMA**2))
+    """(s,) Gaussian of the difference in words between each sentence and the candidate of its item."""
+    difference = sentences.length - sentences.length[start][sentences.item]
+    penalty: Floats = np.exp(-(difference**2) / (2 * _SIGMA**2))
     return penalty

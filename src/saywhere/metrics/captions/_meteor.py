@@ -168,4 +168,4 @@ def _finish(tallies: Sequence[CaptionSet[Id]], *, tool: MeteorTool | None = None
 
 def _clean(text: str) -> str:
     # The original makes one space of two, once; so does this.
-    return text.replace("  ", " ")
+    return _NOT_IN_A_CAPTION.sub(" ", text).replace("  ", " ")

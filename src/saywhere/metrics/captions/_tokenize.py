@@ -5,7 +5,7 @@ Stanford PTB tokenizer 3.4.1 in lower case, and then the removal of a fixed list
 same words. Its rules were fitted to the answers of that tokenizer to some millions of made-up strings, and are held
 against it on real captions by the benchmark.
 
-Like the original it takes the rule that reaches furthest from where it stands, and of equals the first.
+Like the original it always takes the rule that reaches furthest from where it stands.
 Three habits of the original surprise: brackets stay, as the words ``-lrb-`` and ``-rrb-``; ``!!`` and ``??`` stay
 although ``!`` and ``?`` go; and ``1 1/2`` is one word with a no-break space inside.
 """
