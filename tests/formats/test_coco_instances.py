@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from saywhere.core import Frame, Mask, Polygon
 from saywhere.core.errors import InvalidFile, InvalidValue
 from saywhere.formats import coco_instances
-from saywhere.formats.record import InvalidRecord
 from saywhere.formats.coco_instances import Instance, RunLengths
+from saywhere.formats.record import InvalidRecord
 
 BASE = Instance(1, 2, "cat", 17, 40, 30, (4.0, 6.0, 20.0, 12.0), 100.0, ((4.0, 6.0, 24.0, 6.0, 24.0, 18.0),))
 

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from saywhere.core.errors import InvalidFile, InvalidValue
 from saywhere.formats import coco_results
-from saywhere.formats.record import InvalidRecord
 from saywhere.formats.coco_results import CaptionResult, DetectionResult, RunLengths
+from saywhere.formats.record import InvalidRecord
 
 ids = st.integers(0, 10**12) | st.text(st.characters(codec="utf-8"), min_size=1, max_size=5)
 captions = st.builds(CaptionResult, ids, st.text(st.characters(codec="utf-8"), max_size=30))

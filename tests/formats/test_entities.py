@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from saywhere.core.errors import InvalidFile, InvalidValue
 from saywhere.formats import entities
-from saywhere.formats.record import InvalidRecord
 from saywhere.formats.entities import EntitiesCaption, EntityPhrase
+from saywhere.formats.record import InvalidRecord
 
 SENTENCES = """[/EN#1/people A man] with [/EN#2/bodyparts/people a beard] rides [/EN#3/vehicles a bike] .
 [/EN#1/people He] is in [/EN#4/scene a park] , not near [/EN#0/notvisual each other] .

@@ -11,8 +11,8 @@ from PIL import Image
 
 from saywhere.core.errors import InvalidFile
 from saywhere.formats import hat
-from saywhere.formats.record import InvalidRecord
 from saywhere.formats.hat import HumanAttention
+from saywhere.formats.record import InvalidRecord
 
 MAP = np.array([[0, 10, 20], [30, 40, 255]], np.uint8)
 

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from saywhere.core.errors import InvalidValue
 from saywhere.formats import hl
-from saywhere.formats.record import InvalidRecord
 from saywhere.formats.hl import HLRow
+from saywhere.formats.record import InvalidRecord
 
 texts = st.text(st.characters(codec="utf-8"), min_size=1, max_size=12).filter(lambda text: bool(text.strip()))
 numbers = st.floats(allow_nan=False, allow_infinity=False)

@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 from saywhere.core import InvalidFile, InvalidValue, Narrative, Trace, Utterance
 from saywhere.formats import _json_lines, localized_narratives, registry
 from saywhere.formats.files import MAX_LINE_BYTES, open_bytes
-from saywhere.formats.record import InvalidRecord
 from saywhere.formats.localized_narratives import RawNarrative, read, read_raw, remarks, write
+from saywhere.formats.record import InvalidRecord
 from tests.strategies import narratives
 
 BAD_LINES = Path(__file__).parent / "bad_lines"

@@ -14,8 +14,8 @@ from scipy.io import savemat
 
 from saywhere.core.errors import InvalidFile
 from saywhere.formats import osie
-from saywhere.formats.record import InvalidRecord
 from saywhere.formats.osie import Gaze
+from saywhere.formats.record import InvalidRecord
 
 MOUSE = {
     "subj": np.array([[1], [1], [3], [3]], np.uint8),

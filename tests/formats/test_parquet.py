@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 
 from saywhere.core import InvalidFile, InvalidValue, Narrative, Trace, Utterance
 from saywhere.formats import localized_narratives, parquet, registry
-from saywhere.formats.record import InvalidRecord
 from saywhere.formats.parquet import read, schema, write
+from saywhere.formats.record import InvalidRecord
 from tests.strategies import narratives
 
 NARRATIVE = Narrative(

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from saywhere.formats import pope
-from saywhere.formats.record import InvalidRecord
 from saywhere.formats.pope import PopeQuestion
+from saywhere.formats.record import InvalidRecord
 
 GOOD = {"question_id": 1, "image": "a.jpg", "text": "Is there a cat in the image?", "label": "no"}
 

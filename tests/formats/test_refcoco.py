@@ -8,8 +8,8 @@ import pytest
 
 from saywhere.core.errors import InvalidFile
 from saywhere.formats import coco_instances, refcoco
-from saywhere.formats.record import InvalidRecord
 from saywhere.formats.coco_instances import Instance
+from saywhere.formats.record import InvalidRecord
 from saywhere.formats.refcoco import Expression, Reference
 
 REF = {
