@@ -65,10 +65,11 @@ def traces(
 
     guesses, truths = _by_id(predicted), _by_id(truth)
     _same_keys(guesses, truths, predicted, truth)
-    keys = [key for key in truths if len(_boxes(guesses[key])) and len(_boxes(truths[key]))]
+    pairs = {key: (guesses[key].word_boxes().located_xyxy, truths[key].word_boxes().located_xyxy) for key in truths}
+    keys = [key for key, (guess, true) in pairs.items() if len(guess) and len(true)]
     if not keys:
         raise InvalidFile(truth, "no narrative has located words in both files")
-    distances = lbm_many([_boxes(guesses[key]) for key in keys], [_boxes(truths[key]) for key in keys], k, protocol)
+    distances = lbm_many([pairs[key][0] for key in keys], [pairs[key][1] for key in keys], k, protocol)
     summary = {
         f"LBM (k={k}, {protocol})": float(distances.mean()),
         "narratives": len(keys),
@@ -223,11 +224,6 @@ def _by_id(path: Path) -> dict[tuple[str, int], Narrative]:
         found[narrative.id, times[narrative.id]] = narrative
         times[narrative.id] += 1
     return found
-
-
-def _boxes(narrative: Narrative) -> Any:
-    boxes = narrative.word_boxes()
-    return boxes.boxes_xyxy[boxes.located]
 
 
 def _answers(path: Path) -> dict[str, str]:

@@ -53,6 +53,11 @@ class WordBoxes:
     def __len__(self) -> int:
         return len(self.boxes_xyxy)
 
+    @property
+    def located_xyxy(self) -> Floats:
+        """(k, 4) the boxes of the located words alone."""
+        return self.boxes_xyxy[self.located]
+
     def encode(self) -> Floats:
         """(n, 5) x1, y1, x2, y2, area: the numbers models read, with the whole image for unlocated words."""
         x1, y1, x2, y2 = self.boxes_xyxy.T
