@@ -134,6 +134,12 @@ def test_the_trace_through_boxes_moves_smoothly_and_rests_inside_a_lone_box() ->
     assert len(trace_through(words, WordBoxes([[np.nan] * 4] * 3))) == 0
 
 
+def test_arriving_at_a_box_never_overshoots_the_time_to_leave_it() -> None:
+    words = [Word("w0", 0.0, 0.31586946386847303), Word("w1", 0.31586946386847303, 1.9721194638684731)]
+    trace = trace_through(words, WordBoxes([[0.0] * 4, [0.0] * 4]), rate_hz=20)
+    assert (np.diff(trace.times_s) >= 0).all()
+
+
 def test_a_real_record_gets_a_box_for_each_of_its_words(shared: Callable[[str], Path]) -> None:
     record = json.loads(shared("data/localized_narratives/coco_val_212166_49.jsonl").read_text())
     narrative = Narrative(

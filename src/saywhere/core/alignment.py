@@ -166,9 +166,10 @@ def _nearest_side(box: Floats, point: Floats) -> int:
 
 
 def _travel(origin: Floats, target: Floats, arrive_s: float, rate_hz: float) -> Floats:
-    u = np.linspace(0, 1, max(1, round((arrive_s - origin[2]) * rate_hz)) + 1)[1:]
-    xy = origin[:2] + minimum_jerk(u)[:, None] * (target - origin[:2])
-    return np.column_stack([xy, origin[2] + u * (arrive_s - origin[2])])
+    steps = max(1, round((arrive_s - origin[2]) * rate_hz))
+    way = minimum_jerk(np.linspace(0, 1, steps + 1)[1:])[:, None] * (target - origin[:2])
+    # linspace ends exactly at arrive_s; adding up shares could overshoot it by a rounding error, back in time.
+    return np.column_stack([origin[:2] + way, np.linspace(origin[2], arrive_s, steps + 1)[1:]])
 
 
 def _circle(box: Floats, quarter: int, start_s: float, end_s: float, rate_hz: float) -> Floats:
