@@ -25,9 +25,24 @@ MAY_IMPORT = {
     "world": {"core"},
     "models": {"core", "formats", "world", "language"},
     "learn": {"core", "formats", "world", "language", "models", "metrics", "plots"},
-    "cli": {"core", "formats", "world", "language", "models", "learn", "metrics", "plots"},
+    "assets": {"core"},
+    "vision": {"core", "assets"},
+    "reproduce": {"core", "formats", "world", "vision", "language", "models", "learn", "metrics", "plots"},
+    "cli": {
+        "core",
+        "formats",
+        "world",
+        "assets",
+        "vision",
+        "language",
+        "models",
+        "learn",
+        "metrics",
+        "plots",
+        "reproduce",
+    },
 }
-EVERYONE_MAY_IMPORT = {"atomic"}
+EVERYONE_MAY_IMPORT = {"atomic", "provenance"}
 CORE_LIBRARIES = {"numpy", "shapely"}
 
 

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 import saywhere
-from saywhere.cli import data, score
+from saywhere.cli import data, reproduce, score, training, world
 from saywhere.cli.console import err
 from saywhere.core.errors import SaywhereError
 
@@ -22,6 +22,11 @@ app = typer.Typer(
 )
 app.add_typer(data.app, name="data")
 app.add_typer(score.app, name="score")
+app.add_typer(world.app, name="world")
+app.command("prepare")(training.prepare)
+app.command("train")(training.train)
+app.command("eval")(training.evaluate)
+app.add_typer(reproduce.app, name="reproduce")
 
 
 def _version(wanted: bool) -> None:

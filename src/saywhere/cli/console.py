@@ -3,11 +3,21 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from typing import TypeVar
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    SpinnerColumn,
+    TaskID,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
 from rich.table import Table
 
 out = Console(highlight=False, soft_wrap=True)
@@ -43,3 +53,33 @@ def _lines(values: Iterable[T], doing: str) -> Iterator[T]:
         if time.monotonic() - said > _QUIET_S:
             said = time.monotonic()
             err.print(f"{doing}: {count + 1:,} so far", markup=False)
+
+
+@contextmanager
+def stages() -> Iterator[Callable[[str, int, int], None]]:
+    """A job of several stages: call what this gives with (what is done, how much, out of how much)."""
+    if not err.is_terminal:
+        yield _stage_lines()
+        return
+    columns = [TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()]
+    with Progress(*columns, console=err) as bar:
+        known: dict[str, TaskID] = {}
+
+        def show(doing: str, done: int, total: int) -> None:
+            if doing not in known:
+                known[doing] = bar.add_task(doing)
+            bar.update(known[doing], completed=done, total=total)
+
+        yield show
+
+
+def _stage_lines() -> Callable[[str, int, int], None]:
+    said: dict[str, float] = {}
+
+    def show(doing: str, done: int, total: int) -> None:
+        now = time.monotonic()
+        if done >= total or now - said.get(doing, -_QUIET_S) >= _QUIET_S:
+            said[doing] = now
+            err.print(f"{doing}: {done:,} of {total:,}", markup=False)
+
+    return show

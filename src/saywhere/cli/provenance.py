@@ -3,32 +3,21 @@
 from __future__ import annotations
 
 import hashlib
-import subprocess
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 import saywhere
+from saywhere.provenance import git_hash
 
 
 def provenance(files: Iterable[Path]) -> dict[str, Any]:
     """Version, git hash (if this is a checkout) and the SHA-256 of every input file."""
     return {
         "saywhere": saywhere.__version__,
-        "git": _git_hash(),
+        "git": git_hash(),
         "inputs": {path.name: _digest(path) for path in files},
     }
-
-
-def _git_hash() -> str | None:
-    here = Path(saywhere.__file__).parent
-    try:
-        asked = subprocess.run(
-            ["git", "-C", str(here), "rev-parse", "HEAD"], capture_output=True, text=True, timeout=5, check=True
-        )
-    except (OSError, subprocess.SubprocessError):
-        return None
-    return asked.stdout.strip()
 
 
 def _digest(path: Path) -> str:

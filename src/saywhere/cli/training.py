@@ -1,0 +1,66 @@
+"""`saywhere train` and `saywhere eval`: recipes into trained models, and how good they are."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from saywhere.cli.console import err, out, plain_table
+from saywhere.core.errors import UnknownName
+
+
+def train(
+    recipe: Annotated[Path, typer.Argument(help="A TOML recipe; see recipes/.", show_default=False)],
+    overrides: Annotated[list[str] | None, typer.Argument(help="key.path=value to put into it.")] = None,
+    output: Annotated[Path | None, typer.Option("--out", "-o", help="The run's folder; out/NAME if not given.")] = None,
+    resume: Annotated[bool, typer.Option(help="Go on with a run that was cut off.")] = True,
+) -> None:
+    """Train a model by a recipe. For several processes: torchrun --nproc-per-node N -m saywhere train …"""
+    from saywhere.learn import train as train_recipe
+
+    result = train_recipe(
+        recipe, output or Path("out") / recipe.stem, resume=resume, overrides=overrides or (), console=err
+    )
+    best = f", best {result.best.metric} {result.best.value:.4g} at step {result.best.step}" if result.best else ""
+    out.print(f"{result.out_dir}: {result.status} after {result.steps:,} steps{best}", markup=False)
+    if result.status == "interrupted":
+        raise typer.Exit(130)
+
+
+def evaluate(
+    run: Annotated[Path, typer.Argument(help="A run's folder.", show_default=False)],
+    which: Annotated[str, typer.Option(help="best or last.")] = "best",
+) -> None:
+    """Validate a trained model again and say how good it is."""
+    from saywhere.learn import evaluate as evaluate_run
+
+    if which not in ("best", "last"):
+        raise UnknownName("checkpoint", which, ("best", "last"))
+    table = plain_table()
+    for name, value in evaluate_run(run, "best" if which == "best" else "last")["metrics"].items():
+        table.add_row(name, "–" if value is None else f"{value:.4f}")
+    out.print(table)
+
+
+def prepare(
+    narratives: Annotated[list[Path], typer.Argument(help="Files of narratives.", show_default=False)],
+    features: Annotated[Path, typer.Option(help="Region features of their photos: npz, h5, lmdb or tsv.")],
+    output: Annotated[Path, typer.Option("--out", "-o", help="A folder for `train` and `reproduce --data`.")],
+    max_words: Annotated[int, typer.Option(min=2, help="Words beyond are left out.")] = 100,
+) -> None:
+    """Join narratives with the features of their photos, cut into train, validation and test by image."""
+    from saywhere.cli.data import read_narratives
+    from saywhere.models.mitr import open_features
+    from saywhere.reproduce.mitr_files import prepare_narratives
+
+    with open_features(features) as seen:
+        counts = prepare_narratives(
+            output,
+            (narrative for path in narratives for narrative in read_narratives(path, None)),
+            lambda image_id: seen[image_id] if image_id in seen else None,  # noqa: SIM401 - it has no get
+            {"files": [path.name for path in narratives], "features": features.name},
+            max_words,
+        )
+    out.print(f"{output}: " + ", ".join(f"{count:,} {name}" for name, count in counts.items()), markup=False)

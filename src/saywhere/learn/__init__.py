@@ -1,0 +1,37 @@
+"""One trainer for all models: recipes, a task's protocol, checkpoints that can be trusted."""
+
+from saywhere.learn.checkpoint import verify_checkpoint
+from saywhere.learn.errors import TrainingDiverged
+from saywhere.learn.recipe import Recipe
+from saywhere.learn.records import Best, Event, Note, Saved, StepDone, TrainResult, Validated, read_measured
+from saywhere.learn.registry import known_tasks, load_recipe, make_task, register
+from saywhere.learn.run import train
+from saywhere.learn.task import CountsTerms, Items, Task, TaskClass
+from saywhere.learn.trained import TrainedRun, evaluate, find_checkpoint, load_run
+
+__all__ = [
+    "Best",
+    "CountsTerms",
+    "Event",
+    "Items",
+    "Note",
+    "Recipe",
+    "Saved",
+    "StepDone",
+    "Task",
+    "TaskClass",
+    "TrainResult",
+    "TrainedRun",
+    "TrainingDiverged",
+    "Validated",
+    "evaluate",
+    "find_checkpoint",
+    "known_tasks",
+    "load_recipe",
+    "load_run",
+    "make_task",
+    "read_measured",
+    "register",
+    "train",
+    "verify_checkpoint",
+]

@@ -1,0 +1,157 @@
+"""Which items are learnt from in which step, by which process, and how they are loaded."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Iterator, Sized
+from dataclasses import dataclass
+from typing import Any, cast
+
+import torch
+from torch.utils.data import DataLoader, Dataset, Sampler
+
+from saywhere.core.errors import InvalidValue
+from saywhere.learn.processes import Processes
+from saywhere.learn.randomness import generator_for, seed_globals
+from saywhere.learn.task import Items, Task
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """Part of a step's batch.
+
+    step: from 0. number: of the piece, over all processes. indices: its items. batch_items: of the whole batch.
+    weight: its share of the batch; 0 for the stand-in of a process that got no items of a short batch.
+    """
+
+    step: int
+    number: int
+    indices: tuple[int, ...]
+    batch_items: int
+    weight: float
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedPiece:
+    """A piece with its collated batch."""
+
+    piece: Piece
+    batch: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """The order of the whole run: a pure function of the seed and the sizes.
+
+    batch_size: items per step over all processes. The last batch of an epoch holds what is left.
+    """
+
+    items: int
+    batch_size: int
+    seed: int
+
+    def __post_init__(self) -> None:
+        if self.items < 1:
+            raise InvalidValue("the training data", "has no items")
+
+    @property
+    def steps_per_epoch(self) -> int:
+        return -(-self.items // self.batch_size)
+
+    def epoch_order(self, epoch: int) -> list[int]:
+        """All items in this epoch's order, which depends on the seed and the epoch alone."""
+        order = torch.randperm(self.items, generator=generator_for(self.seed, "order", epoch))
+        return cast(list[int], order.tolist())
+
+    def steps(self, first: int, end: int) -> Iterator[tuple[int, tuple[int, ...]]]:
+        """Every step from `first` to before `end` with the items of its whole batch."""
+        epoch, order = -1, list[int]()
+        for step in range(first, end):
+            if step // self.steps_per_epoch != epoch:
+                epoch = step // self.steps_per_epoch
+                order = self.epoch_order(epoch)
+            start = step % self.steps_per_epoch * self.batch_size
+            yield step, tuple(order[start : start + self.batch_size])
+
+
+def pieces_of(step: int, batch: tuple[int, ...], processes: Processes, accumulate: int) -> list[Piece]:
+    """The pieces of this process: neighbouring parts of the batch, as equal in size as can be."""
+    total = processes.size * accumulate
+    pieces = []
+    for number in range(processes.rank * accumulate, (processes.rank + 1) * accumulate):
+        indices = batch[len(batch) * number // total : len(batch) * (number + 1) // total]
+        if indices:
+            pieces.append(Piece(step, number, indices, len(batch), len(indices) / len(batch)))
+    # Every process must have terms to add to the others' sums, so one without items computes an item for nothing.
+    return pieces or [Piece(step, processes.rank * accumulate, batch[:1], len(batch), 0.0)]
+
+
+class _StepPieces(Sampler[list[Piece]]):
+    def __init__(self, plan: Plan, first: int, end: int, processes: Processes, accumulate: int) -> None:
+        self._steps = plan, first, end
+        self._cut = processes, accumulate
+
+    def __iter__(self) -> Iterator[list[Piece]]:
+        plan, first, end = self._steps
+        for step, batch in plan.steps(first, end):
+            yield pieces_of(step, batch, *self._cut)
+
+
+class _Loading(Dataset[list[LoadedPiece]], Sized):
+    """Loads a step's pieces; runs in the trainer or in a worker, with the same result."""
+
+    def __init__(self, task: Task, items: Items, seed: int) -> None:
+        self._task, self._items, self._seed = task, items, seed
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+    def __getitem__(self, pieces: list[Piece]) -> list[LoadedPiece]:
+        loaded = []
+        for piece in pieces:
+            seed_globals(self._seed, "data", piece.step, piece.number)
+            generator = generator_for(self._seed, "collate", piece.step, piece.number)
+            batch = self._task.collate([self._items[index] for index in piece.indices], generator)
+            loaded.append(LoadedPiece(piece, batch))
+        return loaded
+
+
+def _as_it_is(loaded: list[LoadedPiece]) -> list[LoadedPiece]:
+    return loaded
+
+
+def _leave_signals_to_the_trainer(_worker: int) -> None:
+    """A worker must not die of the Ctrl-C that the trainer answers with a checkpoint, but must die when told to."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+
+
+def load_steps(
+    task: Task, items: Items, plan: Plan, first: int, end: int, processes: Processes, accumulate: int, workers: int
+) -> Iterator[list[LoadedPiece]]:
+    """This process's pieces of every step from `first` to before `end`, loaded ahead if there are workers."""
+    loader = DataLoader(
+        _Loading(task, items, plan.seed),
+        sampler=_StepPieces(plan, first, end, processes, accumulate),
+        batch_size=None,
+        collate_fn=_as_it_is,
+        num_workers=workers,
+        worker_init_fn=_leave_signals_to_the_trainer,
+        generator=generator_for(plan.seed, "workers"),
+    )
+    return iter(loader)
+
+
+def to_device(batch: Any, device: torch.device) -> Any:
+    """A batch with all that has `.to` on the device: tensors and such objects, also inside dicts, lists and tuples."""
+    if device.type == "cpu":
+        return batch
+    if hasattr(batch, "to"):
+        return batch.to(device)
+    if isinstance(batch, dict):
+        return {key: to_device(value, device) for key, value in batch.items()}
+    if isinstance(batch, tuple) and hasattr(batch, "_fields"):
+        return type(batch)(*(to_device(value, device) for value in batch))
+    if isinstance(batch, (list, tuple)):
+        return type(batch)(to_device(value, device) for value in batch)
+    return batch

@@ -1,0 +1,234 @@
+"""One step of learning: losses, gradients over pieces and processes, clipping, update, moving average."""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from saywhere.core.errors import InvalidValue
+from saywhere.learn.batches import LoadedPiece, to_device
+from saywhere.learn.checkpoint import Snapshot, fit_weights
+from saywhere.learn.ema import MovingAverage
+from saywhere.learn.errors import TrainingDiverged
+from saywhere.learn.optimizer import learnt_parameters, make_optimizer, optimizer_tensors, restore_optimizer
+from saywhere.learn.precision import autocast
+from saywhere.learn.processes import Processes
+from saywhere.learn.randomness import generator_for, seed_globals
+from saywhere.learn.recipe import Train
+from saywhere.learn.task import CountsTerms, Task
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What one step gave. losses: over the whole batch. grad_norm: before clipping."""
+
+    losses: dict[str, float]
+    grad_norm: float
+
+
+class Learner:
+    """The model and all that changes with it.
+
+    Losses and gradients are summed over pieces and processes, each with its share of the batch, so that however the
+    batch is cut the step is the same (but for rounding, and for noise such as dropout, which differs by piece).
+    Gradients are exchanged after the last piece rather than by a wrapper around the model, because a task may call the
+    model in any way it likes.
+    """
+
+    def __init__(
+        self,
+        task: Task,
+        model: nn.Module,
+        settings: Train,
+        *,
+        seed: int,
+        processes: Processes,
+        scaler: torch.amp.GradScaler | None = None,
+    ) -> None:
+        self._task, self._settings, self._seed, self._processes = task, settings, seed, processes
+        self.model = model.to(processes.device)
+        self.optimizer = make_optimizer(self.model, settings)
+        self.scaler = scaler
+        self.ema = (
+            MovingAverage(self.model, settings.ema_decay, settings.ema_warmup)
+            if settings.ema_decay is not None
+            else None
+        )
+        self._parameters = list(learnt_parameters(self.model).values())
+        self._sum_checked = False
+
+    @property
+    def measured_model(self) -> nn.Module:
+        """The model to validate and to ship: the moving average if there is one."""
+        return self.ema.model if self.ema is not None else self.model
+
+    def learn(self, pieces: Sequence[LoadedPiece], step: int, lr: float) -> Outcome:
+        """Make one step. step: from 0. Raises TrainingDiverged, with the weights as before, if a number is lost."""
+        self.model.train()
+        self.optimizer.zero_grad(set_to_none=True)
+        batches = [to_device(loaded.batch, self._processes.device) for loaded in pieces]
+        totals: dict[str, Tensor] = {}
+        for loaded, batch, shares in zip(pieces, batches, self._shares(pieces, batches), strict=True):
+            for name, value in self._backward(loaded, batch, shares).items():
+                totals[name] = totals[name] + value if name in totals else value
+        losses = self._over_processes(totals)
+        if not math.isfinite(losses["loss"]):
+            raise TrainingDiverged(step + 1, "the loss is not finite", losses, None)
+        self._exchange_gradients()
+        grad_norm = self._update(step, lr, losses)
+        return Outcome(losses, grad_norm)
+
+    def _shares(self, pieces: Sequence[LoadedPiece], batches: Sequence[Any]) -> list[dict[str, float]]:
+        """For each piece, the shares of the terms that the task counts; empty if it does not count."""
+        if not isinstance(self._task, CountsTerms):
+            return [{} for _ in pieces]
+        weights = [float(loaded.piece.weight > 0) for loaded in pieces]
+        counts = [dict(self._task.counts(batch)) for batch in batches]
+        names = sorted(counts[0])
+        if any(sorted(count) != names for count in counts):
+            raise InvalidValue("the task's counts", f"name other terms in one piece than {names} in another")
+        self._processes.agree("the names of the task's counts", repr(names))
+        table = [[weight * count[name] for name in names] for weight, count in zip(weights, counts, strict=True)]
+        sums = torch.tensor(table, dtype=self._number_type, device=self._processes.device).sum(0)
+        self._processes.add_up(sums)
+        return [
+            {
+                name: row[i] / total if total else 0.0
+                for i, (name, total) in enumerate(zip(names, sums.tolist(), strict=True))
+            }
+            for row in table
+        ]
+
+    def _backward(self, loaded: LoadedPiece, batch: Any, shares: Mapping[str, float]) -> dict[str, Tensor]:
+        """Add one piece's gradients; its terms times their shares of the whole batch."""
+        piece, device = loaded.piece, self._processes.device
+        seed_globals(self._seed, "noise", piece.step, piece.number)
+        generator = generator_for(self._seed, "losses", piece.step, piece.number, device=device)
+        with autocast(self._settings.precision, device):
+            losses = dict(self._task.losses(self.model, batch, generator))
+        _check_losses(losses)
+        weighted = {name: value * shares.get(name, piece.weight) for name, value in losses.items()}
+        if shares:
+            self._check_sum(losses, shares)
+            weighted["loss"] = functools.reduce(torch.add, [weighted[name] for name in shares])
+        objective = weighted["loss"]
+        (self.scaler.scale(objective) if self.scaler is not None else objective).backward()  # type: ignore[no-untyped-call]
+        return {name: value.detach() for name, value in weighted.items()}
+
+    def _check_sum(self, losses: Mapping[str, Tensor], shares: Mapping[str, float]) -> None:
+        if self._sum_checked:
+            return
+        self._sum_checked = True
+        absent = [name for name in shares if name not in losses]
+        if absent:
+            raise InvalidValue("the task's counts", f"count terms that losses() does not return: {', '.join(absent)}")
+        total, loss = sum(float(losses[name].detach()) for name in shares), float(losses["loss"].detach())
+        if math.isfinite(loss) and not math.isclose(total, loss, rel_tol=1e-2, abs_tol=1e-6):
+            raise InvalidValue("the task's losses", f"the counted terms sum to {total:g} but 'loss' is {loss:g}")
+
+    @property
+    def _number_type(self) -> torch.dtype:
+        return torch.float32 if self._processes.device.type == "mps" else torch.float64
+
+    def _over_processes(self, totals: Mapping[str, Tensor]) -> dict[str, float]:
+        self._processes.agree("the names of the task's losses", repr(list(totals)))
+        values = torch.stack([value.to(self._number_type) for value in totals.values()])
+        self._processes.add_up(values)
+        return dict(zip(totals, values.tolist(), strict=True))
+
+    def _exchange_gradients(self) -> None:
+        if self._processes.size == 1:
+            return
+        has = torch.tensor([float(p.grad is not None) for p in self._parameters], device=self._processes.device)
+        self._processes.add_up(has)
+        by_type: dict[torch.dtype, list[Tensor]] = {}
+        for parameter, count in zip(self._parameters, has.tolist(), strict=True):
+            if count:
+                # A parameter that this process's items did not touch may have been touched by another's.
+                parameter.grad = torch.zeros_like(parameter) if parameter.grad is None else parameter.grad
+                by_type.setdefault(parameter.grad.dtype, []).append(parameter.grad)
+        for gradients in by_type.values():
+            self._processes.add_up_all(gradients)
+
+    def _update(self, step: int, lr: float, losses: Mapping[str, float]) -> float:
+        """Clip and apply the gradients; their norm before clipping."""
+        if self.scaler is not None:
+            self.scaler.unscale_(self.optimizer)
+        gradients = [parameter.grad for parameter in self._parameters if parameter.grad is not None]
+        grad_norm = gradient_norm(gradients)
+        self._check_norm(step, grad_norm, losses)
+        clip(gradients, self._settings.clip_value, self._settings.clip_norm)
+        for group in self.optimizer.param_groups:
+            group["lr"] = lr
+        if self.scaler is not None:
+            self.scaler.step(self.optimizer)
+            self.scaler.update()
+        else:
+            self.optimizer.step()
+        self._processes.copy_from_first(list(self.model.buffers()))
+        if self.ema is not None:
+            self.ema.update(self.model, step + 1)
+        return grad_norm
+
+    def _check_norm(self, step: int, grad_norm: float, losses: Mapping[str, float]) -> None:
+        if math.isfinite(grad_norm):
+            return
+        # fp16 overflows now and then: the scaler leaves that step out and scales less. At scale 1 there is no excuse.
+        if self.scaler is None or self.scaler.get_scale() <= 1:
+            raise TrainingDiverged(step + 1, f"the gradient's norm is {grad_norm}", losses, grad_norm)
+
+    def is_finite(self) -> bool:
+        """Whether all weights and buffers are numbers."""
+        tensors = [t for t in self.model.state_dict().values() if t.is_floating_point()]
+        return all(bool(torch.isfinite(tensor).all()) for tensor in tensors)
+
+    def snapshot(self, trainer: Mapping[str, Any]) -> Snapshot:
+        """All that has to be saved; `trainer` is added to."""
+        tensors, about = optimizer_tensors(self.optimizer, self.model)
+        scaler = self.scaler.state_dict() if self.scaler is not None else None
+        ema = self.ema.model.state_dict() if self.ema is not None else None
+        return Snapshot(self.model.state_dict(), ema, tensors, about, {**trainer, "scaler": scaler})
+
+    def restore(self, snapshot: Snapshot, source: object) -> None:
+        """Take all of it back."""
+        fit_weights(self.model, snapshot.model, source)
+        if self.ema is not None and snapshot.ema is not None:
+            fit_weights(self.ema.model, snapshot.ema, source)
+        restore_optimizer(self.optimizer, self.model, snapshot.optimizer, snapshot.optimizer_about, source)
+        if self.scaler is not None:
+            self.scaler.load_state_dict(snapshot.trainer["scaler"])
+
+
+def gradient_norm(gradients: Sequence[Tensor]) -> float:
+    """The length of all gradients as one vector."""
+    if not gradients:
+        return 0.0
+    return float(torch.linalg.vector_norm(torch.stack([torch.linalg.vector_norm(g.float()) for g in gradients])))
+
+
+def clip(gradients: Sequence[Tensor], largest_value: float | None, largest_norm: float | None) -> None:
+    """Bound each element, then the whole gradient's length, in place."""
+    if largest_value is not None:
+        for gradient in gradients:
+            gradient.clamp_(-largest_value, largest_value)
+    if largest_norm is not None:
+        norm = gradient_norm(gradients)
+        if norm > largest_norm:
+            for gradient in gradients:
+                gradient.mul_(largest_norm / norm)
+
+
+def _check_losses(losses: Mapping[str, Tensor]) -> None:
+    if "loss" not in losses:
+        raise InvalidValue("the task's losses", f"have no 'loss', only {', '.join(losses) or 'nothing'}")
+    for name, value in losses.items():
+        if not isinstance(value, Tensor) or value.ndim != 0:
+            raise InvalidValue("the task's losses", f"{name!r} is not a tensor with a single number")
+    if not losses["loss"].requires_grad:
+        raise InvalidValue("the task's losses", "'loss' does not depend on any parameter that is learnt")

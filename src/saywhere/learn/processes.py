@@ -1,0 +1,100 @@
+"""Several processes that learn one model: torchrun (or accelerate launch) starts them and says who is who."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import zlib
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import timedelta
+
+import torch
+import torch.distributed as dist
+from torch import Tensor
+
+from saywhere.core.errors import InvalidValue
+
+# Others wait while the first validates, which may take long; a process that dies is noticed at once all the same.
+_PATIENCE = timedelta(hours=6)
+
+
+@dataclass(frozen=True, slots=True)
+class Processes:
+    """Which of how many this one is. With one process every exchange does nothing."""
+
+    rank: int = 0
+    size: int = 1
+    device: torch.device = field(default_factory=lambda: torch.device("cpu"))
+
+    @property
+    def first(self) -> bool:
+        """Whether this is the one that writes files and validates."""
+        return self.rank == 0
+
+    def add_up(self, tensor: Tensor) -> None:
+        """Replace the tensor by the sum over all processes."""
+        if self.size > 1:
+            dist.all_reduce(tensor)
+
+    def add_up_all(self, tensors: Sequence[Tensor]) -> None:
+        """`add_up` of many tensors of one type in one message."""
+        if self.size > 1 and tensors:
+            flat = torch.cat([tensor.reshape(-1) for tensor in tensors])
+            dist.all_reduce(flat)
+            for tensor, part in zip(tensors, torch.split(flat, [t.numel() for t in tensors]), strict=True):
+                tensor.copy_(part.view_as(tensor))
+
+    def copy_from_first(self, tensors: Sequence[Tensor]) -> None:
+        """Replace every tensor by the first process's."""
+        if self.size > 1:
+            for tensor in tensors:
+                dist.broadcast(tensor, src=0)
+
+    def text_from_first(self, text: str) -> str:
+        """The first process's text (not empty), on all of them."""
+        if self.size == 1:
+            return text
+        content = torch.frombuffer(bytearray(text.encode()), dtype=torch.uint8).to(self.device)
+        length = torch.tensor([content.numel()], device=self.device)
+        dist.broadcast(length, src=0)
+        if not self.first:
+            content = torch.empty(int(length), dtype=torch.uint8, device=self.device)
+        dist.broadcast(content, src=0)
+        return bytes(content.tolist()).decode()
+
+    def agree(self, what: str, text: str) -> None:
+        """Raise unless all processes have the same text."""
+        if self.size == 1:
+            return
+        digest = zlib.crc32(text.encode())
+        spread = torch.tensor([digest, -digest], dtype=torch.int64, device=self.device)
+        dist.all_reduce(spread, op=dist.ReduceOp.MAX)
+        if int(spread[0]) != -int(spread[1]):
+            raise InvalidValue(what, f"differs between the processes; process {self.rank} has {text[:200]!r}")
+
+
+def pick_device(name: str, local_rank: int) -> torch.device:
+    """The device of this name ("auto" prefers an accelerator), checked to be there."""
+    available = {"cpu": True, "cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available()}
+    if name == "auto":
+        name = next(kind for kind in ("cuda", "mps", "cpu") if available[kind])
+    if not available[name]:
+        there = ", ".join(kind for kind, is_there in available.items() if is_there)
+        raise InvalidValue("train.device", f"this machine or this build of torch has no {name}", f"it has {there}")
+    return torch.device("cuda", local_rank) if name == "cuda" else torch.device(name)
+
+
+def join_processes(device_name: str) -> Processes:
+    """The processes that torchrun started, connected until this one ends; or this one alone."""
+    size = int(os.environ.get("WORLD_SIZE", "1"))
+    device = pick_device(device_name, int(os.environ.get("LOCAL_RANK", "0")))
+    if size == 1:
+        return Processes(device=device)
+    if device.type == "cuda":
+        torch.cuda.set_device(device)
+    if not dist.is_initialized():
+        dist.init_process_group("nccl" if device.type == "cuda" else "gloo", timeout=_PATIENCE)
+        # Not after each run: processes that part and meet again under one torchrun wait for each other forever.
+        atexit.register(dist.destroy_process_group)
+    return Processes(dist.get_rank(), dist.get_world_size(), device)

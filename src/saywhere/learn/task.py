@@ -1,0 +1,75 @@
+"""What a model's training needs from outside the trainer, and nothing else.
+
+A task holds data and settings, never state: the trainer may ask for the same thing twice and must get the same answer.
+All randomness comes from the generators it is handed, so that a resumed run sees what an uninterrupted one would have.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar, Protocol, runtime_checkable
+
+import msgspec
+import torch
+from torch import Tensor, nn
+
+
+class Items(Protocol):
+    """A map-style data set: `items[i]` for 0 <= i < len(items), the same each time."""
+
+    def __len__(self) -> int: ...
+
+    def __getitem__(self, index: int, /) -> Any: ...
+
+
+class Task(Protocol):
+    """One thing to learn: a model, its data, its losses and its measure of success."""
+
+    def build(self, generator: torch.Generator) -> nn.Module:
+        """A new model on the CPU. torch's global generator is seeded too, because modules initialise from it."""
+        ...
+
+    def train_items(self) -> Items:
+        """What is learnt from. The trainer decides the order."""
+        ...
+
+    def collate(self, items: Sequence[Any], generator: torch.Generator) -> Any:
+        """Some items as one batch: tensors, containers of them, or anything with `.to(device)`. May run in a worker."""
+        ...
+
+    def losses(self, model: nn.Module, batch: Any, generator: torch.Generator) -> Mapping[str, Tensor]:
+        """Scalars: "loss" is minimised, the rest are only logged. Each is a mean over the batch's items."""
+        ...
+
+    def validate(self, model: nn.Module) -> Mapping[str, float]:
+        """How good the model is on held-out data. It is called in eval mode, without gradients, in full precision."""
+        ...
+
+    def fingerprint(self) -> str:
+        """Tells the data apart from other data: changes when any item or its order does."""
+        ...
+
+
+@runtime_checkable
+class CountsTerms(Protocol):
+    """A task whose loss is a sum of means over different things: words, located boxes …
+
+    With it, a batch cut into pieces (accumulation, several processes) has exactly the loss and gradient of the whole
+    batch. Without it each piece weighs by its number of items, which is exact only for means over items.
+    """
+
+    def counts(self, batch: Any) -> Mapping[str, float]:
+        """For each term of `losses` that is part of "loss": over how many things it averages. "loss" is their sum."""
+        ...
+
+
+class TaskClass(Protocol):
+    """How a task is made from a recipe: two msgspec Structs describe its tables, and it is built from their values.
+
+    A field of type `pathlib.Path` names an input file or folder: it must exist before work starts.
+    """
+
+    model_section: ClassVar[type[msgspec.Struct]]
+    data_section: ClassVar[type[msgspec.Struct]]
+
+    def __call__(self, model: Any, data: Any) -> Task: ...

@@ -1,0 +1,99 @@
+"""What a run has made: its weights, its model, its score."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import msgspec
+from safetensors import SafetensorError
+from safetensors.torch import load_file
+from torch import Tensor, nn
+
+from saywhere.core.errors import InvalidFile
+from saywhere.learn.checkpoint import Snapshot, fit_weights, load_checkpoint, newest_intact, read_trainer, step_of
+from saywhere.learn.processes import pick_device
+from saywhere.learn.provenance import provenance
+from saywhere.learn.randomness import generator_for, globals_kept, seed_globals
+from saywhere.learn.recipe import Recipe, parse_recipe
+from saywhere.learn.records import Standing, write_json
+from saywhere.learn.registry import make_task
+from saywhere.learn.task import Task
+from saywhere.learn.trainer import measure
+
+Which = Literal["best", "last"]
+
+
+@dataclass(frozen=True, slots=True)
+class TrainedRun:
+    """A run's task and model, in eval mode, with the weights of a checkpoint (their moving average if there is one)."""
+
+    recipe: Recipe
+    task: Task
+    model: nn.Module
+    checkpoint: Path
+    trained_on: str
+
+    @property
+    def step(self) -> int:
+        return step_of(self.checkpoint)
+
+
+def find_checkpoint(run_dir: str | Path, which: Which = "best") -> Path:
+    """The run's newest intact checkpoint, or its best: the newest too if the recipe names no metric."""
+    folder = Path(run_dir) / "checkpoints"
+    newest, damaged = newest_intact(folder)
+    if newest is None:
+        reasons = "; ".join(str(error) for error in damaged)
+        raise InvalidFile(run_dir, f"holds no intact checkpoint{': ' + reasons if reasons else ''}")
+    standing = msgspec.convert(read_trainer(newest)["standing"], Standing)
+    if which == "last" or standing.best is None:
+        return newest
+    return folder / f"step-{standing.best.step:08d}"
+
+
+def load_run(run_dir: str | Path, which: Which = "best", overrides: Sequence[str] = ()) -> TrainedRun:
+    """A trained model with its task. overrides: `key.path=value` to put into the recipe, to read other data say."""
+    path = find_checkpoint(run_dir, which)
+    snapshot = load_checkpoint(path)
+    recipe = parse_recipe(snapshot.trainer["recipe"], str(path), overrides)
+    task = make_task(recipe)
+    with globals_kept():
+        seed_globals(recipe.seed, "build")
+        model = task.build(generator_for(recipe.seed, "build"))
+    fit_weights(model, _measured_weights(snapshot), path)
+    model.to(pick_device(recipe.train.device, 0)).eval()
+    return TrainedRun(recipe, task, model, path, snapshot.trainer["data_fingerprint"])
+
+
+def evaluate(run_dir: str | Path, which: Which = "best", overrides: Sequence[str] = ()) -> dict[str, Any]:
+    """Validate a run's model again; the metrics with all that made them, also written to evaluation-{which}.json."""
+    run = load_run(run_dir, which, overrides)
+    with globals_kept():
+        metrics = measure(run.task, run.model, run.recipe.seed, run.step)
+    report = {
+        **provenance(run.recipe, run.task.fingerprint()),
+        "trained_on": run.trained_on,
+        "checkpoint": str(run.checkpoint),
+        "step": run.step,
+        "metrics": metrics,
+    }
+    write_json(Path(run_dir) / f"evaluation-{which}.json", report)
+    return report
+
+
+def read_weights(path: Path) -> Mapping[str, Tensor]:
+    """The weights of a safetensors file, of a checkpoint, or of a run's best checkpoint."""
+    if path.is_file():
+        try:
+            return load_file(path)
+        except SafetensorError as error:
+            raise InvalidFile(path, f"is not a safetensors file: {error}") from error
+    is_run = (path / "checkpoints").is_dir()
+    return _measured_weights(load_checkpoint(find_checkpoint(path) if is_run else path))
+
+
+def _measured_weights(snapshot: Snapshot) -> Mapping[str, Tensor]:
+    return snapshot.ema if snapshot.ema is not None else snapshot.model

@@ -1,0 +1,1 @@
+"""Models, one paper a folder. Each imports torch when it is imported, and only then."""

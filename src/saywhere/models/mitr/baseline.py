@@ -1,0 +1,195 @@
+"""The paper's baselines: a standard encoder–decoder transformer for each task.
+
+"trace": regions and caption into the encoder, boxes out of the decoder. "caption": regions and trace in, words out.
+"describe", the baseline of Task 3: regions in, words out. Parts, sizes and embeddings are those of MITR.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import cast
+
+import torch
+from torch import Tensor, nn
+
+from saywhere.core.errors import InvalidValue, UnknownName
+from saywhere.language.vocabulary import BEGIN_ID
+from saywhere.models.mitr.batch import Batch, Images
+from saywhere.models.mitr.config import MitrConfig
+from saywhere.models.mitr.decode import Decoding, Said, search
+from saywhere.models.mitr.image import PatchEncoder
+from saywhere.models.mitr.layers import (
+    BOX_SIZE,
+    FeedForward,
+    KeysValues,
+    Norm,
+    RegionEmbedding,
+    TraceEmbedding,
+    WordEmbedding,
+    as_keys,
+    causal_mask,
+    initialise,
+    padding_mask,
+    shifted_boxes,
+    shifted_words,
+)
+from saywhere.models.mitr.losses import caption_loss, trace_loss
+from saywhere.models.mitr.network import EncoderLayer, StreamLayer, region_tensors
+from saywhere.models.mitr.objective import drawing_from
+from saywhere.models.mitr.steps import Cache, embedded, look_back, measured, resting
+
+TASKS = ("trace", "caption", "describe")
+
+
+class DecoderLayer(StreamLayer):
+    """A standard layer: the text or trace looks at itself, then at the encoder's output, then thinks."""
+
+    def __init__(self, config: MitrConfig) -> None:
+        super().__init__(config)
+        self.feed_norm = Norm(config.width)
+        self.feed = FeedForward(config.width, config.feed_forward, config.dropout)
+
+    def think(self, x: Tensor) -> Tensor:
+        out: Tensor = x + self.drop(self.feed(self.feed_norm(x)))
+        return out
+
+    def forward(self, x: Tensor, mask: Tensor | None, image: KeysValues, image_mask: Tensor) -> Tensor:
+        return self.think(super().forward(x, mask, image, image_mask))
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """What the decoder looks at: keys and values for each layer, and their mask (B, 1, 1, n)."""
+
+    keys_values: tuple[KeysValues, ...]
+    mask: Tensor
+
+
+class Baseline(nn.Module):
+    """An encoder–decoder for one of `TASKS`."""
+
+    def __init__(self, config: MitrConfig, task: str) -> None:
+        super().__init__()
+        if task not in TASKS:
+            raise UnknownName("task of a baseline", str(task), TASKS)
+        self.config, self.task = config, task
+        width = config.width
+        self.eye = PatchEncoder(config.region_size, config.photo_px) if config.photo_px else None
+        self.regions = RegionEmbedding(config.region_size, width, config.input_dropout)
+        self.words = WordEmbedding(config.words, width, config.dropout)
+        self.trace = TraceEmbedding(width, config.input_dropout) if task != "describe" else None
+        self.encoder = nn.ModuleList(EncoderLayer(config) for _ in range(config.layers))
+        self.encoder_norm = Norm(width)
+        self.decoder = nn.ModuleList(DecoderLayer(config) for _ in range(config.layers))
+        self.decoder_norm = Norm(width)
+        self.out = nn.Linear(width, BOX_SIZE if task == "trace" else config.words + 1)
+        for name, part in self.named_children():
+            if name not in ("eye", "regions"):
+                initialise(part)
+
+    @classmethod
+    def fresh(cls, config: MitrConfig, task: str, seed: int) -> Baseline:
+        """A network with random weights that depend on the seed alone."""
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(seed)
+            return cls(config, task)
+
+    def layers(self) -> Iterator[DecoderLayer]:
+        return (cast(DecoderLayer, layer) for layer in self.decoder)
+
+    def encode(self, images: Images, words: Tensor, boxes: Tensor, lengths: Tensor) -> Source:
+        """Regions, and what the task is given: words (B, T) or boxes (B, T, 5)."""
+        features, region_boxes, mask = region_tensors(images, self.eye, self.config.region_size)
+        x = self.regions(features, region_boxes)
+        if self.trace is not None:
+            given = self.words(words) if self.task == "trace" else self.trace(boxes)
+            x = torch.cat([x, given], dim=1)
+            mask = torch.cat([mask, padding_mask(lengths, given.shape[1])], dim=1)
+        for layer in self.encoder:
+            x = layer(x, as_keys(mask))
+        seen = self.encoder_norm(x)
+        return Source(tuple(layer.image_attention.keys_values(seen) for layer in self.layers()), as_keys(mask))
+
+    def embed(self) -> nn.Module:
+        """What embeds the decoder's input."""
+        return self.trace if self.task == "trace" and self.trace is not None else self.words
+
+    def decode(self, source: Source, read: Tensor) -> Tensor:
+        """(B, T, …) boxes or logits, place by place, from boxes or words shifted right."""
+        x: Tensor = self.embed()(read)
+        causal = causal_mask(x.shape[1], x.shape[1], x.device)
+        for layer, keys_values in zip(self.layers(), source.keys_values, strict=True):
+            x = layer(x, causal, keys_values, source.mask)
+        return self.head(x)
+
+    def head(self, x: Tensor) -> Tensor:
+        out: Tensor = self.out(self.decoder_norm(x))
+        return out.sigmoid() if self.task == "trace" else out
+
+    def forward(self, batch: Batch, generator: torch.Generator) -> dict[str, Tensor]:
+        return losses(self, batch, generator)
+
+
+def losses(model: Baseline, batch: Batch, generator: torch.Generator) -> dict[str, Tensor]:
+    """The loss of the model's task, as "loss" and under its name."""
+    with drawing_from(generator, model):
+        source = model.encode(batch.images, batch.words, batch.boxes, batch.lengths)
+        if model.task == "trace":
+            predicted = model.decode(source, shifted_boxes(batch.boxes))
+            loss = trace_loss(predicted, batch.boxes, batch.located)
+            return {"loss": loss, "trace": loss}
+        read, rows = shifted_words(batch.words, batch.lengths)
+        loss = caption_loss(model.decode(source, read), rows, padding_mask(batch.lengths + 1, read.shape[1]))
+        return {"loss": loss, "caption": loss}
+
+
+class BaselineSteps:
+    """A baseline's decoder, one place at a time, with its keys and values kept."""
+
+    boxes: Tensor | None = None
+
+    def __init__(self, model: Baseline, source: Source, capacity: int) -> None:
+        self.model, self.source, self.place = model, source, 0
+        self.caches = [Cache(capacity) for _ in source.keys_values]
+
+    def begin(self) -> Tensor:
+        return torch.full((len(self.source.mask), 1), BEGIN_ID, device=self.source.mask.device)
+
+    def advance(self, read: Tensor) -> Tensor:
+        """The next place: (images, beams) ids or (images, 1, 5) boxes to logits or boxes."""
+        x = embedded(self.model.embed(), read, self.place)
+        self.place += 1
+        for layer, keys_values, cache in zip(self.model.layers(), self.source.keys_values, self.caches, strict=True):
+            normed = layer.self_norm(x)
+            x = x + look_back(layer.self_attention, normed, normed, cache)
+            x = x + layer.image_attention.look(layer.image_norm(x), keys_values, self.source.mask)
+            x = layer.think(x)
+        return self.model.head(x)
+
+    def reorder(self, rows: Tensor) -> None:
+        for cache in self.caches:
+            cache.reorder(rows)
+
+
+def caption(
+    model: Baseline, source: Source, decoding: Decoding, generator: torch.Generator | None = None
+) -> list[Said]:
+    """Words for each image, by a "caption" or "describe" baseline."""
+    if model.task == "trace":
+        raise InvalidValue("baseline", "this one points, it does not speak", "make it for the task 'caption'")
+    with resting(model):
+        return search(BaselineSteps(model, source, decoding.max_words), decoding, generator)
+
+
+def trace(model: Baseline, source: Source, lengths: Tensor) -> Tensor:
+    """(B, T, 5) a box for each word, by a "trace" baseline; zeros after the last."""
+    if model.task != "trace":
+        raise InvalidValue("baseline", "this one speaks, it does not point", "make it for the task 'trace'")
+    longest = int(lengths.max())
+    with resting(model):
+        steps = BaselineSteps(model, source, longest)
+        found = [torch.zeros(len(lengths), 1, BOX_SIZE, device=source.mask.device)]
+        for _ in range(longest):
+            found.append(measured(steps.advance(found[-1])))
+    return torch.cat(found[1:], dim=1) * padding_mask(lengths, longest)[:, :, None]

@@ -1,0 +1,98 @@
+"""The cycle of §3.4: a trace nobody drew → the caption it would have → the trace of that caption: the same again.
+
+The words in between are sampled one after the other, with Gumbel noise drawn for every narrative, place and word. They
+are then read again all at once, with gradients: each is a one-hot choice forwards, and a softmax at the given
+temperature backwards (straight-through). The gradient follows each word's own distribution; how an earlier word
+changed a later one is not followed. The released code does something else (it reads the original caption, aims at the
+original trace, pairs boxes with the next word, and shares one noise vector in the batch); the paper is followed here.
+"""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor
+
+from saywhere.models.mitr.batch import Batch
+from saywhere.models.mitr.decode import END_ROW
+from saywhere.models.mitr.layers import ROW_OFFSET, padding_mask, shifted_boxes
+from saywhere.models.mitr.losses import trace_loss
+from saywhere.models.mitr.network import MITR, Memory
+from saywhere.models.mitr.steps import CaptionSteps, resting
+
+LOWEST_LOG_PROBABILITY = -50.0
+"""Words less likely than e^−50 count as if they were just that: an underflow must not turn into NaN."""
+
+
+def cycle_loss(
+    model: MITR,
+    memory: Memory,
+    boxes: Tensor,
+    located: Tensor,
+    lengths: Tensor,
+    temperature: float,
+    generator: torch.Generator,
+) -> Tensor:
+    """L1 from the permuted trace to the trace that comes back. boxes: (B, T, 5); located: (B, T); lengths: (B,)."""
+    mask = padding_mask(lengths, boxes.shape[1])
+    noise = word_noise(boxes, model.config.words, generator)
+    read = sampled_words(model, memory, boxes, mask, noise)
+    logits = model.caption(memory, read[:, :-1], mask, boxes, mask)
+    words = straight_through(word_log_probabilities(logits), noise, read[:, 1:] - ROW_OFFSET, temperature)
+    predicted = model.ground(memory, words, mask, shifted_boxes(boxes))
+    return trace_loss(predicted, boxes, located & mask)
+
+
+def sampled_words(model: MITR, memory: Memory, boxes: Tensor, mask: Tensor, noise: Tensor) -> Tensor:
+    """(B, T + 1) ids: begin, and one word for each box of the trace, drawn by adding the noise (B, T, V + 1)."""
+    with resting(model):
+        steps = CaptionSteps(model, memory, boxes, mask, boxes.shape[1])
+        read = [steps.begin()]
+        for place in range(boxes.shape[1]):
+            scores = steps.advance(read[-1])[:, 0] + noise[:, place]
+            read.append(scores.argmax(dim=-1, keepdim=True) + ROW_OFFSET)
+    return torch.cat(read, dim=1)
+
+
+def word_log_probabilities(logits: Tensor) -> Tensor:
+    """(…, V + 1) log-probabilities, none so low that it could underflow."""
+    return logits.log_softmax(dim=-1).clamp_min(LOWEST_LOG_PROBABILITY)
+
+
+def straight_through(log_probabilities: Tensor, noise: Tensor, rows: Tensor, temperature: float) -> Tensor:
+    """(B, T, V + 1) weights over rows: exactly the rows chosen (B, T), with the gradient of the Gumbel-softmax."""
+    soft = ((log_probabilities + noise) / temperature).softmax(dim=-1)
+    hard = torch.zeros_like(soft).scatter_(-1, rows[..., None], 1.0)
+    return hard + (soft - soft.detach())
+
+
+def word_noise(boxes: Tensor, words: int, generator: torch.Generator) -> Tensor:
+    """(B, T, V + 1) independent Gumbel noise for every place and row of (B, T, 5) boxes.
+
+    The end gets −∞: a trace of T boxes has T words, and the end is none of them.
+    """
+    uniform = torch.rand((*boxes.shape[:2], words + 1), generator=generator, device=generator.device)
+    tiny = torch.finfo(uniform.dtype).tiny
+    noise = -(-uniform.clamp_min(tiny).log()).clamp_min(tiny).log()
+    noise[..., END_ROW] = -math.inf
+    return noise.to(boxes.device)
+
+
+def swapped_in_batch(size: int, generator: torch.Generator) -> Tensor:
+    """(size,) whose trace each image gets: a random cycle through the whole batch, so never its own. Needs size ≥ 2."""
+    order = torch.randperm(size, generator=generator, device=generator.device).cpu()
+    others = torch.empty_like(order)
+    others[order] = order.roll(1)
+    return others
+
+
+def segments_shuffled(batch: Batch, segments: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:
+    """Boxes (B, T, 5) and located flags (B, T), each trace cut into segments of nearly equal length and shuffled."""
+    order = torch.arange(batch.words.shape[1]).repeat(len(batch), 1)
+    for row, length in zip(order, batch.lengths.tolist(), strict=True):
+        parts = row[:length].tensor_split(min(segments, length))
+        shuffled = torch.randperm(len(parts), generator=generator, device=generator.device).tolist()
+        row[:length] = torch.cat([parts[i] for i in shuffled])
+    order = order.to(batch.boxes.device)
+    return batch.boxes.gather(1, order[:, :, None].expand_as(batch.boxes)), batch.located.gather(1, order)

@@ -1,0 +1,190 @@
+"""What a trained MITR can do, in words and values of `saywhere.core`: caption, ground, narrate.
+
+    skills = Skills.from_pretrained("folder-or-hub-id")
+    skills.caption(images, traces)        # list[str]
+    skills.ground(images, texts)          # list[Grounded]: a box for every word
+    skills.narrate(images)                # list[Grounded]: words and boxes from the images alone
+
+An image is `RegionFeatures`, or a photo (height, width, 3) for a model with an eye. One is a batch of one, and gives
+the same answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from saywhere.core import (
+    InvalidValue,
+    Narrative,
+    Trace,
+    Utterance,
+    Word,
+    WordBoxes,
+    split_words,
+    trace_through,
+    word_boxes,
+)
+from saywhere.models.mitr import decode
+from saywhere.models.mitr.batch import Image, collate_images, guided_boxes, padded
+from saywhere.models.mitr.decode import Decoding, Said
+from saywhere.models.mitr.network import MITR, Memory
+from saywhere.models.mitr.steps import resting
+
+WORDS_PER_S = 2.5
+"""How fast people speak who describe a photo: the pace of made-up timings."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Grounded:
+    """A text and where each of its words is. words: without white space. boxes: one for each."""
+
+    words: tuple[str, ...]
+    boxes: WordBoxes
+
+    @property
+    def text(self) -> str:
+        return " ".join(self.words)
+
+    def narrative(self, image_id: str, words_per_s: float = WORDS_PER_S, origin: str = "mitr") -> Narrative:
+        """A narrative with made-up, even timings, and a smooth trace through the boxes."""
+        if not (np.isfinite(words_per_s) and words_per_s > 0):
+            raise InvalidValue("words_per_s", f"is {words_per_s}, not a positive number")
+        timed: tuple[Word, ...] = ()
+        if self.words:
+            timed = split_words([Utterance(self.text, 0.0, len(self.words) / words_per_s)])
+        trace = trace_through(timed, self.boxes)
+        said = tuple(Utterance(word.text, word.start_s, word.end_s) for word in timed)
+        return Narrative(image_id, self.text, said, trace, origin=origin)
+
+
+class Skills:
+    """A MITR with a vocabulary. decoding: how it chooses words unless told otherwise."""
+
+    def __init__(self, model: MITR, decoding: Decoding | None = None) -> None:
+        if model.vocabulary is None:
+            raise InvalidValue("model", "has no vocabulary, so its words mean nothing", "call model.attach(vocabulary)")
+        self.model, self.vocabulary = model, model.vocabulary
+        self.decoding = decoding or Decoding()
+
+    @classmethod
+    def from_pretrained(cls, source: str | Path, revision: str | None = None) -> Skills:
+        return cls(MITR.from_pretrained(source, revision))
+
+    def caption(
+        self,
+        images: Sequence[Image],
+        traces: Sequence[Trace | WordBoxes],
+        decoding: Decoding | None = None,
+        generator: torch.Generator | None = None,
+    ) -> list[str]:
+        """A caption for each image along its trace, or along boxes in the order they are to be told."""
+        _same_length(images, traces, "traces")
+        boxes = [trace if isinstance(trace, WordBoxes) else boxes_along(trace) for trace in traces]
+        if any(not len(one) for one in boxes):
+            raise InvalidValue("trace", "points nowhere", "to describe an image without one, call narrate")
+        return self._captions(images, [one.encode().astype(np.float32) for one in boxes], decoding, generator)
+
+    def guided(
+        self,
+        images: Sequence[Image],
+        key_boxes: Sequence[WordBoxes],
+        length: int = 20,
+        decoding: Decoding | None = None,
+        generator: torch.Generator | None = None,
+    ) -> list[str]:
+        """Guided captioning: key boxes in the order they are to be told, filled up to `length` by the whole image."""
+        _same_length(images, key_boxes, "key boxes")
+        boxes = [guided_boxes(keys.boxes_xyxy, length) for keys in key_boxes]
+        return self._captions(images, boxes, decoding, generator)
+
+    def ground(self, images: Sequence[Image], texts: Sequence[str | Sequence[str]]) -> list[Grounded]:
+        """A box for every word of each text. A text may be given as words already."""
+        _same_length(images, texts, "texts")
+        words = [tuple(text.split()) if isinstance(text, str) else tuple(text) for text in texts]
+        pieces = [self.vocabulary.encode(text) for text in words]
+        if any(not piece.ids for piece in pieces):
+            raise InvalidValue("text", "has no word")
+        ids = padded([np.array(piece.ids, dtype=np.int64) for piece in pieces]).to(self.model.device)
+        lengths = torch.tensor([len(piece.ids) for piece in pieces], device=self.model.device)
+        boxes = decode.trace(self.model, self._look(images), ids, lengths).cpu().double().numpy()
+        return [
+            Grounded(text, boxes_of_words(one, piece.owners, len(text)))
+            for text, one, piece in zip(words, boxes, pieces, strict=True)
+        ]
+
+    def narrate(
+        self,
+        images: Sequence[Image],
+        decoding: Decoding | None = None,
+        generator: torch.Generator | None = None,
+    ) -> list[Grounded]:
+        """Words and boxes for each image, from the image alone."""
+        said = decode.joint(self.model, self._look(images), self._manners(decoding), generator)
+        return [self._grounded(one) for one in said]
+
+    def _captions(
+        self,
+        images: Sequence[Image],
+        boxes: Sequence[NDArray[np.float32]],
+        decoding: Decoding | None,
+        generator: torch.Generator | None,
+    ) -> list[str]:
+        device = self.model.device
+        mask = padded([np.ones(len(one), dtype=np.bool_) for one in boxes]).to(device)
+        said = decode.caption(
+            self.model, self._look(images), padded(boxes).to(device), mask, self._manners(decoding), generator
+        )
+        return [self.vocabulary.text(one.ids) for one in said]
+
+    def _grounded(self, said: Said) -> Grounded:
+        spelled = self.vocabulary.spell(said.ids)
+        if said.boxes is None:
+            raise InvalidValue("narration", "came without boxes")
+        boxes = said.boxes.cpu().double().numpy()
+        return Grounded(spelled.words, boxes_of_words(boxes, spelled.owners, len(spelled.words)))
+
+    def _look(self, images: Sequence[Image]) -> Memory:
+        with resting(self.model):
+            return self.model.encode_images(collate_images(images).to(self.model.device))
+
+    def _manners(self, decoding: Decoding | None) -> Decoding:
+        """The decoding asked for, with this vocabulary's signs; the unknown word is never said."""
+        chosen = decoding or self.decoding
+        unknown = () if self.vocabulary.unknown_id is None else (self.vocabulary.unknown_id,)
+        ends = chosen.sentence_ends or self.vocabulary.sentence_end_ids
+        return replace(chosen, sentence_ends=ends, forbidden=tuple({*chosen.forbidden, *unknown}))
+
+
+def boxes_along(trace: Trace, words_per_s: float = WORDS_PER_S) -> WordBoxes:
+    """The boxes of a trace whose words are not known yet: as many as somebody would say words meanwhile."""
+    if not len(trace):
+        return WordBoxes(np.empty((0, 4)))
+    edges_s = np.linspace(trace.start_s, trace.end_s, max(1, round(trace.duration_s * words_per_s)) + 1).tolist()
+    return word_boxes([Word("…", start_s, end_s) for start_s, end_s in pairwise(edges_s)], trace)
+
+
+def boxes_of_words(boxes: NDArray[np.float64], owners: Sequence[int], words: int) -> WordBoxes:
+    """One box for each word: the mean over its pieces, all of which were taught the word's box.
+
+    boxes: (pieces or more, 4 or 5). A word without pieces, or with a piece whose box is NaN, is unlocated.
+    """
+    total = np.zeros((words, 4))
+    pieces = np.zeros(words)
+    np.add.at(total, list(owners), boxes[: len(owners), :4])
+    np.add.at(pieces, list(owners), 1)
+    some = pieces > 0
+    mean = np.divide(total, pieces[:, None], out=np.full_like(total, np.nan), where=some[:, None])
+    corners = np.concatenate([np.minimum(mean[:, :2], mean[:, 2:]), np.maximum(mean[:, :2], mean[:, 2:])], axis=1)
+    return WordBoxes(corners.clip(0, 1), ~np.isnan(mean).any(axis=1))
+
+
+def _same_length(images: Sequence[object], others: Sequence[object], what: str) -> None:
+    if len(images) != len(others):
+        raise InvalidValue(what, f"{len(others)} for {len(images)} images")

@@ -1,0 +1,26 @@
+"""Which code made a result. Every package may import this; it stands beside them, not inside."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+
+def git_hash() -> str | None:
+    """The commit that this code is of, with "+changes" if files differ from it; None if it is not from a checkout."""
+    here = Path(__file__).parent
+    # A package installed into an environment inside someone's repository is not of that repository.
+    if _git(here, "ls-files", "--error-unmatch", "__init__.py") is None:
+        return None
+    commit = _git(here, "rev-parse", "HEAD")
+    return commit and commit + ("+changes" if _git(here, "status", "--porcelain", "--", ".") else "")
+
+
+def _git(folder: Path, *arguments: str) -> str | None:
+    try:
+        asked = subprocess.run(
+            ["git", "-C", str(folder), *arguments], capture_output=True, text=True, timeout=5, check=True
+        )
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return asked.stdout.strip()

@@ -1,0 +1,284 @@
+"""`saywhere reproduce mitr`: the tables of MITR, trained anew in the world, and a verdict for each claim."""
+
+from __future__ import annotations
+
+import multiprocessing
+import shutil
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+import saywhere
+from saywhere.core import MissingDependency, Narrative
+from saywhere.learn import Validated, read_measured
+from saywhere.metrics import caption_scores, meteor, scene_graph_f
+from saywhere.metrics.captions import MeteorTool
+from saywhere.models.mitr import Grounded
+from saywhere.models.mitr.prepared import Prepared
+from saywhere.models.mitr.skills import boxes_of_words
+from saywhere.provenance import git_hash
+from saywhere.reproduce.mitr_rows import CLAIMS, ROWS, TABLES, TablePlan
+from saywhere.reproduce.mitr_run import Job, Made, RunScale, read_made, run_job
+from saywhere.reproduce.mitr_world import WorldScale, prepare_world
+from saywhere.reproduce.report import write_report
+from saywhere.reproduce.results import Column, Example, Results, Row, Table, judge, load_scores, save_scores
+
+Progress = Callable[[str, int, int], None]
+"""What is being done, how much of it is done, and out of how much."""
+
+_EXAMPLES = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What to run. full: Tables 7 and 8 too. workers: processes, each of one thread; 0 trains in this one."""
+
+    seeds: tuple[int, ...] = (0, 1, 2)
+    full: bool = False
+    workers: int = 2
+    world: WorldScale = field(default_factory=WorldScale)
+    run: RunScale = field(default_factory=RunScale)
+
+    @classmethod
+    def quick(cls, workers: int = 2) -> Plan:
+        """A few minutes: one seed, a small world, short runs. It shows that everything runs, and decides nothing."""
+        world = WorldScale(train=300, validation=40, test=60, eye_scenes=200, eye_steps=40)
+        return cls(seeds=(0,), workers=workers, world=world, run=RunScale(steps=60, test=60))
+
+    def tables(self) -> tuple[TablePlan, ...]:
+        return tuple(table for table in TABLES if self.full or not table.full)
+
+
+def reproduce(out: Path, plan: Plan, progress: Progress, data: Path | None = None) -> Results:
+    """Run everything that is not there yet, and write the report. data: prepared narratives to use, not the world."""
+    began = time.monotonic()
+    folder = data or out / "data"
+    if data is None and not (folder / "index.json").exists():
+        prepare_world(folder, plan.world, progress)
+    prepared = Prepared(folder)
+    keys = list(dict.fromkeys(key for table in plan.tables() for key in table.rows))
+    jobs = {
+        (key, seed): Job(ROWS[key], seed, folder, out / "runs" / f"{key}-{seed}", plan.run)
+        for key in keys
+        for seed in plan.seeds
+    }
+    _run_all(list(jobs.values()), plan, progress)
+    made = {name: read_made(job.folder / "made.json") for name, job in jobs.items()}
+    scores, remarks = _scores(made, prepared, jobs, plan, progress)
+    results = _results(out, plan, prepared, made, scores, remarks, time.monotonic() - began)
+    write_report(results, out)
+    return results
+
+
+def _run_all(jobs: Sequence[Job], plan: Plan, progress: Progress) -> None:
+    """Train all jobs, the longest first, and say how many steps of all are done."""
+    waiting = [job for job in jobs if not (job.folder / "made.json").exists()]
+    waiting.sort(key=lambda job: -(job.row.model.get("cycle", 0) > 0) * job.row.model.get("layers", 1) - 0.1)
+    total = plan.run.steps * len(jobs)
+    if not plan.workers:
+        for number, job in enumerate(waiting):
+            progress("training", plan.run.steps * number, total)
+            run_job(job)
+        return
+    with ProcessPoolExecutor(plan.workers, multiprocessing.get_context("spawn")) as pool:
+        open_jobs: set[Future[Path]] = {pool.submit(run_job, job) for job in waiting}
+        while open_jobs:
+            done, open_jobs = wait(open_jobs, timeout=2, return_when=FIRST_COMPLETED)
+            for finished in done:
+                finished.result()
+            progress("training", sum(_steps_done(job) for job in jobs), total)
+
+
+def _steps_done(job: Job) -> int:
+    if (job.folder / "made.json").exists():
+        return job.scale.steps
+    log = job.folder / "log.jsonl"
+    return min(job.scale.steps, log.read_bytes().count(b"\n")) if log.exists() else 0
+
+
+Scores = dict[tuple[str, int], dict[str, dict[str, float]]]
+
+
+def _scores(
+    made: dict[tuple[str, int], Made],
+    prepared: Prepared,
+    jobs: dict[tuple[str, int], Job],
+    plan: Plan,
+    progress: Progress,
+) -> tuple[Scores, list[str]]:
+    """For each run and test: measure → value; and what could not be measured, for the report."""
+    test = prepared.split("test", plan.run.test)
+    references = {str(i): [prepared.vocabulary.text(test[i].words.tolist())] for i in range(len(test))}
+    found: Scores = {}
+    with CaptionJudge(references) as judges:
+        for done, (name, one) in enumerate(made.items()):
+            progress("scoring captions", done, len(made))
+            found[name] = {kind: dict(one.distances.get(kind, {})) for kind in jobs[name].row.tests}
+            for kind, said in one.words.items():
+                path = jobs[name].folder / f"scores-{kind}.json"
+                if not path.exists():
+                    texts = {str(i): prepared.vocabulary.text(ids) for i, ids in enumerate(said)}
+                    save_scores(judges.scores(texts), path)
+                found[name][kind] |= load_scores(path)
+    progress("scoring captions", len(made), len(made))
+    return found, judges.missing
+
+
+class CaptionJudge:
+    """Every caption measure that can be had here; METEOR's Java program is started once for all captions.
+
+    missing: for people, why a measure could not be had.
+    """
+
+    def __init__(self, references: dict[str, list[str]]) -> None:
+        self._references = references
+        self._meteor: MeteorTool | None = None
+        self._metrics = ["bleu", "rouge_l", "cider"]
+        self.missing: list[str] = []
+
+    def __enter__(self) -> CaptionJudge:
+        try:
+            scene_graph_f({"": "a cup"}, {"": ["a cup"]})
+            self._metrics.append("scene_graph_f")
+        except MissingDependency as error:
+            self.missing.append(f"Not measured: {error}")
+        try:
+            self._meteor = MeteorTool()
+        except MissingDependency as error:
+            self.missing.append(f"Not measured: {error}")
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._meteor is not None:
+            self._meteor.close()
+
+    def scores(self, said: dict[str, str]) -> dict[str, float]:
+        """Measure → value over all captions."""
+        scores = dict(caption_scores(said, self._references, self._metrics)["corpus"])
+        if self._meteor is not None:
+            scores |= meteor(said, self._references, tool=self._meteor)["corpus"]
+        return scores
+
+
+def _results(
+    out: Path,
+    plan: Plan,
+    prepared: Prepared,
+    made: dict[tuple[str, int], Made],
+    scores: Scores,
+    remarks: list[str],
+    seconds: float,
+) -> Results:
+    tables = tuple(_table(plan, table, scores) for table in plan.tables())
+    claims = tuple(
+        judge(text, column, _row(plan, better, (test,), scores), _row(plan, worse, (test,), scores))
+        for text, test, measure, better, worse in CLAIMS
+        for column in [_column(measure)]
+    )
+    settings = {
+        "data": "the simulated world" if "world" in prepared.about else "narratives from files",
+        "narratives": f"{len(prepared.split('train'))} to learn from, {plan.run.test} to test on",
+        "words known": len(prepared.vocabulary),
+        "steps": plan.run.steps,
+        "narratives in a step": plan.run.batch,
+        "width": plan.run.width,
+        "seeds": len(plan.seeds),
+        "minutes of this run": round(seconds / 60, 1),
+        **{f"world, {name}": value for name, value in dict(prepared.about.get("world", {})).items()},
+    }
+    return Results(
+        title="MITR in the world" if "world" in prepared.about else "MITR",
+        paper="Connecting What to Say With Where to Look by Modeling Human Attention Traces (CVPR 2021)",
+        settings=settings,
+        made_by={"saywhere": saywhere.__version__, "git": git_hash(), "data": prepared.fingerprint},
+        seeds=plan.seeds,
+        tables=tables,
+        claims=claims,
+        examples=_examples(out, prepared, made, plan),
+        curves=_curves(out, plan),
+        remarks=(*_limits(plan), *remarks),
+    )
+
+
+def _column(measure: str) -> Column:
+    return next(c for table in TABLES for c in table.columns if c.name == measure)
+
+
+def _row(plan: Plan, key: str, tests: Sequence[str], scores: Scores, paper: dict[str, float] | None = None) -> Row:
+    each = tuple({k: v for test in tests for k, v in scores[key, seed][test].items()} for seed in plan.seeds)
+    return Row(ROWS[key].title, each, paper or {})
+
+
+def _table(plan: Plan, table: TablePlan, scores: Scores) -> Table:
+    rows = []
+    for key, numbers in table.rows.items():
+        paper = {c.name: n for c, n in zip(table.columns, numbers, strict=True) if n is not None}
+        rows.append(_row(plan, key, table.tests, scores, paper))
+    return Table(table.number, table.title, table.columns, tuple(rows))
+
+
+def _curves(out: Path, plan: Plan) -> dict[str, list[tuple[int, float]]]:
+    """Validation loss per word of the captions, for the rows of Table 2, first seed."""
+    table = next(t for t in TABLES if t.number == 2)
+    curves: dict[str, list[tuple[int, float]]] = {}
+    for key in table.rows:
+        logged = read_measured(out / "runs" / f"{key}-{plan.seeds[0]}" / "log.jsonl")
+        validated = [(one.step, one.metrics.get("caption")) for one in logged if isinstance(one, Validated)]
+        curves[ROWS[key].title] = [(step, value) for step, value in validated if value is not None]
+    return curves
+
+
+def _examples(out: Path, prepared: Prepared, made: dict[tuple[str, int], Made], plan: Plan) -> tuple[Example, ...]:
+    """The first test narratives: the truth, the trace that a model gives to its words, and what one says by itself."""
+    test = prepared.split("test", plan.run.test)
+    alone, paired = made["task123-mask", plan.seeds[0]], made["task12-cycle-b", plan.seeds[0]]
+    examples = []
+    for i in range(min(_EXAMPLES, len(test))):
+        one, name = test[i], test.image_name(i)
+        photo = prepared.folder / "photos" / f"{name}.png"
+        if photo.exists():
+            (out / "photos").mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(photo, out / "photos" / photo.name)
+        truth = np.where(one.located[:, None], one.boxes[:, :4], np.nan)
+        words = tuple(one.words.tolist())
+        pictures = {
+            "Task 1: MITR's trace for these words": (words, paired.boxes["trace"][i]),
+            "Task 3: MITR's own words and trace": (alone.words["joint"][i], alone.boxes["joint"][i]),
+        }
+        examples.append(
+            Example(
+                f"photos/{name}.png",
+                _narrative(prepared, words, truth, name, "the simulated narrator"),
+                {
+                    title: _narrative(prepared, said, np.array(boxes, dtype=np.float64).reshape(-1, 4), name, "MITR")
+                    for title, (said, boxes) in pictures.items()
+                },
+            )
+        )
+    return tuple(examples)
+
+
+def _narrative(prepared: Prepared, ids: Sequence[int], boxes: NDArray[np.float64], name: str, origin: str) -> Narrative:
+    spelled = prepared.vocabulary.spell(ids)
+    return Grounded(spelled.words, boxes_of_words(boxes, spelled.owners, len(spelled.words))).narrative(
+        name, origin=origin
+    )
+
+
+def _limits(plan: Plan) -> tuple[str, ...]:
+    remarks = [
+        "The world is drawn and its narrators are simulated: this tests the paper's reasoning, not photographs.",
+        "Regions are the true boxes of all things, as from a detector that misses nothing; their features come from a "
+        "small eye that learnt to name patches and then stayed as it is.",
+        "Traces in these pictures run smoothly through the predicted boxes with even timing; models predict boxes, not "
+        "points.",
+        "SPICE is not computed: its Java tool is not to be had everywhere. The scene-graph F-score is another measure.",
+    ]
+    if len(plan.seeds) < 3:
+        remarks.insert(0, "A quick run: it shows that everything works, and decides nothing.")
+    return tuple(remarks)

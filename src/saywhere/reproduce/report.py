@@ -1,0 +1,58 @@
+"""What an experiment found, for people: a page, the same as Markdown, and all numbers as JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from matplotlib.figure import Figure
+
+from saywhere.atomic import write_atomic
+from saywhere.plots.sheet import save_png
+from saywhere.reproduce._cells import check_verdicts
+from saywhere.reproduce._examples import Scene, draw_example
+from saywhere.reproduce._markdown import markdown
+from saywhere.reproduce._page import page
+from saywhere.reproduce._pictures import PALETTES, Palette, draw_claims, draw_curves
+from saywhere.reproduce.results import Results, save_numbers
+
+PICTURES = "pictures"
+"""Folder beside report.md with what it shows."""
+
+
+def write_report(results: Results, out: Path) -> None:
+    """Write out/report.html (self-contained), out/report.md with out/pictures/, and out/numbers.json.
+
+    Photos of examples are looked up from `out`; one that is absent gives a grey canvas that says so. Each file is
+    written whole or not at all; the same results give the same bytes.
+    """
+    check_verdicts(results.claims)
+    scenes = [Scene.of(example, out) for example in results.examples]
+    drawings: dict[str, Callable[[Palette], Figure]] = {}
+    if results.claims:
+        drawings["claims"] = lambda palette: draw_claims(results.claims, palette)
+    if results.curves:
+        drawings["curves"] = lambda palette: draw_curves(results.curves, palette)
+    plots = {name: _plot(draw, out / PICTURES / name) for name, draw in drawings.items()}
+    pictures = {name: f"{PICTURES}/{name}-light.png" for name in plots}
+    for i, scene in enumerate(scenes, 1):
+        pictures[f"example {i}"] = f"{PICTURES}/traces-{i}.png"
+        save_png(draw_example(scene), out / pictures[f"example {i}"])
+    save_numbers(results, out / "numbers.json")
+    _write(out / "report.md", markdown(results, scenes, pictures))
+    _write(out / "report.html", page(results, scenes, plots))
+
+
+def _plot(draw: Callable[[Palette], Figure], stem: Path) -> dict[str, bytes]:
+    """The PNG on each paper, as written to `stem`-light.png and `stem`-dark.png."""
+    content = {}
+    for name, palette in PALETTES.items():
+        path = stem.with_name(f"{stem.name}-{name}.png")
+        save_png(draw(palette), path)
+        content[name] = path.read_bytes()
+    return content
+
+
+def _write(path: Path, text: str) -> None:
+    with write_atomic(path) as file:
+        file.write(text.encode("utf-8"))

@@ -1,0 +1,61 @@
+"""A world of simulated scenes: photos with exact truth, narrators, captions, questions, videos. Never evidence about
+photographs; a laboratory."""
+
+from saywhere.world.captions import HighLevelCaptions, ObjectCaption, high_level_captions, object_captions
+from saywhere.world.dataset import SPLITS, WORLD_VERSION, Settings, make
+from saywhere.world.kinds import CATEGORIES, KINDS, STUFF, Kind
+from saywhere.world.making import make_scene, scenes
+from saywhere.world.narrators import DATASET_ID, NARRATORS, Narration, narrate
+from saywhere.world.places import PLACES, Place
+from saywhere.world.questions import CHANGED_PRIORS, TYPES, Priors, Question, ask, candidates, choose
+from saywhere.world.referring import Reference, references
+from saywhere.world.relations import Relation, relations
+from saywhere.world.runs import run_lengths
+from saywhere.world.scene import Scene, Thing
+from saywhere.world.sheet import contact_sheet
+from saywhere.world.video import Motion, Video, make_video
+from saywhere.world.video_narrators import ActorNarration, VideoNarration, narrate_video
+
+__all__ = [
+    "CATEGORIES",
+    "CHANGED_PRIORS",
+    "DATASET_ID",
+    "KINDS",
+    "NARRATORS",
+    "PLACES",
+    "SPLITS",
+    "STUFF",
+    "TYPES",
+    "WORLD_VERSION",
+    "ActorNarration",
+    "HighLevelCaptions",
+    "Kind",
+    "Motion",
+    "Narration",
+    "ObjectCaption",
+    "Place",
+    "Priors",
+    "Question",
+    "Reference",
+    "Relation",
+    "Scene",
+    "Settings",
+    "Thing",
+    "Video",
+    "VideoNarration",
+    "ask",
+    "candidates",
+    "choose",
+    "contact_sheet",
+    "high_level_captions",
+    "make",
+    "make_scene",
+    "make_video",
+    "narrate",
+    "narrate_video",
+    "object_captions",
+    "references",
+    "relations",
+    "run_lengths",
+    "scenes",
+]

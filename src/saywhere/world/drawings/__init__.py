@@ -1,0 +1,17 @@
+"""How each kind of thing is drawn."""
+
+from saywhere.world.drawings import animals, bathroom, furniture, nature, outdoors, people, tabletop, vehicles
+from saywhere.world.drawings._look import Drawing, Look
+
+DRAWINGS: dict[str, Drawing] = {
+    **people.DRAWINGS,
+    **animals.DRAWINGS,
+    **vehicles.DRAWINGS,
+    **nature.DRAWINGS,
+    **outdoors.DRAWINGS,
+    **furniture.DRAWINGS,
+    **bathroom.DRAWINGS,
+    **tabletop.DRAWINGS,
+}
+
+__all__ = ["DRAWINGS", "Drawing", "Look"]

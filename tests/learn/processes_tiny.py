@@ -1,0 +1,62 @@
+"""Several runs by processes that learn together: torchrun … -m tests.learn.processes_tiny RECIPE OUT
+
+Each process leaves what it saw of each run in OUT/seen-RANK.json.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+from saywhere.learn import Event, StepDone, TrainingDiverged, train
+from tests.learn.tiny import register_all
+
+QUIET = ("model.dropout=0.0", "data.jitter=0.0", "data.items=17")
+RUNS = {
+    "items": QUIET,
+    "words": (*QUIET, "task=tiny-words", "train.accumulate=2"),
+    "noisy": ("model.batch_norm=true",),
+    "lost": ("data.bad_input=0", "data.items=16"),
+}
+
+
+def _pid_file(out: Path, rank: str) -> Path:
+    return out / f"pid-{rank}"
+
+
+def _tell_the_other_to_stop(out: Path, at: int) -> Any:
+    def listen(event: Event) -> None:
+        if isinstance(event, StepDone) and event.step == at:
+            os.kill(int(_pid_file(out, "1").read_text()), signal.SIGTERM)
+            time.sleep(0.05)
+
+    return listen
+
+
+def main(recipe: str, out: Path) -> None:
+    register_all()
+    rank = os.environ["RANK"]
+    _pid_file(out, rank).write_text(str(os.getpid()))
+    seen: dict[str, Any] = {}
+    for name, overrides in RUNS.items():
+        console = Console(stderr=True) if name == "items" else None
+        try:
+            result = train(recipe, out / name, overrides=overrides, console=console)
+            seen[name] = [result.status, result.steps, result.metrics]
+        except TrainingDiverged as error:
+            seen[name] = ["diverged", error.step, None]
+    for _ in range(2):
+        result = train(recipe, out / "cut", overrides=RUNS["noisy"], on_event=_tell_the_other_to_stop(out, 7))
+        seen.setdefault("cut", []).append([result.status, result.steps])
+    (out / f"seen-{rank}.json").write_text(json.dumps(seen))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], Path(sys.argv[2]))

@@ -1,0 +1,120 @@
+"""MITR under the trainer: prepared narratives, recipes, and what a run gives back."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from saywhere.core import InvalidFile, Narrative, Trace, UnknownName, Utterance
+from saywhere.language.vocabulary import Vocabulary
+from saywhere.learn import evaluate, load_recipe, load_run, make_task, train
+from saywhere.models.mitr import MITR, RegionFeatures, collate, example_of
+from saywhere.models.mitr.prepared import Prepared, PreparedNarrative, save_prepared
+
+SAID = ["a red cup", "two dogs run on grass", "the blue sea", "a cup on a table"]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    rng = np.random.default_rng(0)
+    vocabulary = Vocabulary.of_words(SAID)
+    images, kept = {}, []
+    for i in range(24):
+        corners = np.sort(rng.random((3, 2, 2)), axis=1).reshape(3, 4)
+        images[f"photo {i}"] = RegionFeatures(rng.random((3, 6)), corners)
+        text = SAID[i % len(SAID)]
+        times = np.linspace(0, 3, 12)
+        trace = Trace(np.column_stack([rng.random((12, 2)), times]))
+        narrative = Narrative(f"photo {i}", text, (Utterance(text, 0, 3),), trace)
+        one = example_of(images[f"photo {i}"], narrative, vocabulary)
+        split = "train" if i < 16 else "validation" if i < 20 else "test"
+        kept.append(PreparedNarrative(f"photo {i}", split, one.words, one.boxes, one.located, f"n{i}"))
+    save_prepared(tmp_path / "data", images, kept, vocabulary, {"made": "here"})
+    return tmp_path / "data"
+
+
+def recipe(folder: Path, model: str = "", steps: int = 6) -> Path:
+    path = folder.parent / "recipe.toml"
+    path.write_text(
+        f'name = "tiny"\ntask = "mitr"\nseed = 3\n[model]\nwidth = 8\nheads = 2\nfeed_forward = 16\n{model}\n'
+        f'[data]\nfolder = "{folder}"\n[train]\nsteps = {steps}\nbatch_size = 4\nlr = 1e-2\nnum_threads = 1\n'
+        '[validate]\nevery_steps = 3\nmetric = "loss"\n[checkpoint]\nevery_steps = 3\n[log]\nplot = false\n'
+    )
+    return path
+
+
+def test_prepared_narratives_come_back_as_they_were(folder: Path) -> None:
+    prepared = Prepared(folder)
+    assert [len(prepared.split(s)) for s in ("train", "validation", "test")] == [16, 4, 4]
+    test = prepared.split("test")
+    assert test.image_name(0) == "photo 20"
+    assert prepared.vocabulary.text(test[0].words.tolist()) == SAID[20 % len(SAID)]
+    assert test[0].image.features.shape == (3, 6)
+    assert len(prepared.split("train", 5)) == 5
+    assert prepared.about == {"made": "here"}
+
+
+def test_a_folder_that_was_not_finished_is_refused(folder: Path, tmp_path: Path) -> None:
+    (folder / "index.json").unlink()
+    with pytest.raises(InvalidFile, match="not a folder of prepared narratives"):
+        Prepared(folder)
+    with pytest.raises(InvalidFile, match="not a folder of prepared narratives"):
+        Prepared(tmp_path / "nowhere")
+
+
+def test_an_unknown_split_is_refused(folder: Path) -> None:
+    with pytest.raises(UnknownName, match="Did you mean 'train'"):
+        Prepared(folder).split("trian")
+
+
+@pytest.mark.parametrize(
+    ("model", "terms"),
+    [
+        ("", {"loss", "trace", "caption", "cycle", "joint_caption", "joint_trace"}),
+        ("cycle = 0.0\njoint = 0.0", {"loss", "trace", "caption"}),
+        ('baseline = "trace"', {"loss", "trace"}),
+        ('baseline = "caption"', {"loss", "caption"}),
+        ('baseline = "describe"', {"loss", "caption"}),
+    ],
+)
+def test_every_kind_of_row_trains_and_is_measured(folder: Path, tmp_path: Path, model: str, terms: set[str]) -> None:
+    result = train(recipe(folder, model), tmp_path / "run")
+    assert result.status == "finished"
+    metrics = evaluate(tmp_path / "run", "last")["metrics"]
+    assert set(metrics) == terms
+    assert all(np.isfinite(value) for value in metrics.values())
+    assert metrics == pytest.approx(result.metrics)
+
+
+def test_a_trained_mitr_speaks_with_the_vocabulary_it_learnt(folder: Path, tmp_path: Path) -> None:
+    train(recipe(folder, "cycle = 0.0", steps=3), tmp_path / "run")
+    model = load_run(tmp_path / "run").model
+    assert isinstance(model, MITR)
+    assert model.vocabulary == Prepared(folder).vocabulary
+
+
+def test_a_task_gives_the_same_losses_for_the_same_noise(folder: Path) -> None:
+    task = make_task(load_recipe(recipe(folder)))
+    model = task.build(torch.Generator().manual_seed(0))
+    batch = collate([task.train_items()[i] for i in range(4)])
+    first, second = (task.losses(model, batch, torch.Generator().manual_seed(1)) for _ in range(2))
+    assert {k: float(v.detach()) for k, v in first.items()} == {k: float(v.detach()) for k, v in second.items()}
+
+
+@pytest.mark.parametrize(
+    ("model", "reason"),
+    [("widht = 8", "width"), ('layers = "two"', "layers"), ("layers = 1.5", "layers"), ("cycle = true", "cycle")],
+)
+def test_a_recipe_with_a_wrong_key_or_type_names_it(folder: Path, model: str, reason: str) -> None:
+    with pytest.raises(InvalidFile, match=reason):
+        load_recipe(recipe(folder, model))
+
+
+@pytest.mark.parametrize("name", ["mitr-paper.toml", "mitr-world.toml"])
+def test_the_recipes_that_come_with_saywhere_are_valid_but_for_their_data(name: str, folder: Path) -> None:
+    path = Path(__file__).resolve().parents[2] / "recipes" / name
+    found = load_recipe(path, [f'data.folder="{folder}"'])
+    assert found.task == "mitr"
