@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +13,7 @@ from saywhere.core import InvalidFile, Narrative, Trace, UnknownName, Utterance
 from saywhere.language.vocabulary import Vocabulary
 from saywhere.learn import evaluate, load_recipe, load_run, make_task, train
 from saywhere.models.mitr import MITR, RegionFeatures, collate, example_of
+from saywhere.models.mitr.objective import masked_boxes
 from saywhere.models.mitr.prepared import Prepared, PreparedNarrative, save_prepared
 
 SAID = ["a red cup", "two dogs run on grass", "the blue sea", "a cup on a table"]
@@ -87,6 +89,23 @@ def test_every_kind_of_row_trains_and_is_measured(folder: Path, tmp_path: Path, 
     assert set(metrics) == terms
     assert all(np.isfinite(value) for value in metrics.values())
     assert metrics == pytest.approx(result.metrics)
+
+
+def test_a_trace_baseline_whose_boxes_are_hidden_reads_none_of_them(folder: Path) -> None:
+    items = Prepared(folder).split("train")
+    batch = collate([items[i] for i in range(4)])
+    moved = dataclasses.replace(batch, boxes=batch.boxes.flip(1))
+    task = make_task(load_recipe(recipe(folder, 'baseline = "trace"\ntrace_mask_rate = 1.0')))
+    model = task.build(torch.Generator().manual_seed(0)).eval()
+    source = model.encode(batch.images, batch.words, batch.boxes, batch.lengths)
+    hidden = [masked_boxes(one.boxes, 1.0, torch.Generator().manual_seed(0)) for one in (batch, moved)]
+    assert torch.equal(model.decode(source, hidden[0]), model.decode(source, hidden[1]))
+    shown = [model.decode(source, one.boxes) for one in (batch, moved)]
+    assert not torch.equal(shown[0], shown[1])
+    losses = [float(task.losses(model, batch, torch.Generator().manual_seed(0))["loss"].detach())]
+    task_shown = make_task(load_recipe(recipe(folder, 'baseline = "trace"')))
+    losses.append(float(task_shown.losses(model, batch, torch.Generator().manual_seed(0))["loss"].detach()))
+    assert losses[0] != losses[1]
 
 
 def test_a_trained_mitr_speaks_with_the_vocabulary_it_learnt(folder: Path, tmp_path: Path) -> None:

@@ -53,6 +53,7 @@ FORMATS: dict[str, Format] = {
     for f in (
         Format("localized-narratives", "Localized Narratives (JSONL)", "narratives", writes=True),
         Format("video-narratives", "Video Localized Narratives (JSONL)", "video narratives"),
+        Format("trecs", "Localized Narratives with a tag for each word (TReCS, three text files)", "tagged narrations"),
         Format("hl", "HL scenes, actions, rationales (JSONL)", "caption rows", writes=True),
         Format("pope", "POPE yes/no questions (JSONL)", "questions"),
         Format("coco-captions", "COCO captions (JSON)", "captions", writes=True),

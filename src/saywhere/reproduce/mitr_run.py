@@ -25,7 +25,12 @@ from saywhere.reproduce.mitr_rows import RowPlan
 
 @dataclass(frozen=True, slots=True)
 class RunScale:
-    """How long each row learns, and how large it is."""
+    """How long each row learns, and how large it is.
+
+    hidden: how many of the boxes before it Task 1 does not see while it learns. With all of them in view, as published,
+    it learns to copy the box before, and left to itself it then points nowhere: after 5,000 steps LBM 0.207, where one
+    constant box has 0.203; with all hidden, after 6,000 steps, 0.151.
+    """
 
     steps: int = 700
     batch: int = 20
@@ -34,6 +39,7 @@ class RunScale:
     lr: float = 3e-3
     beams: int = 3
     test: int = 300
+    hidden: float = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +69,13 @@ def recipe_of(job: Job) -> Recipe:
         "name": f"{job.row.key}, seed {job.seed}",
         "task": "mitr",
         "seed": job.seed,
-        "model": {**shape, "attention_dropout": 0.0, "input_dropout": 0.5, **job.row.model},
+        "model": {
+            **shape,
+            "attention_dropout": 0.0,
+            "input_dropout": 0.1,
+            "trace_mask_rate": scale.hidden,
+            **job.row.model,
+        },
         "data": {"folder": str(job.data)},
         "train": {
             "steps": scale.steps,

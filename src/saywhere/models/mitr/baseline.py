@@ -36,7 +36,7 @@ from saywhere.models.mitr.layers import (
 )
 from saywhere.models.mitr.losses import caption_loss, trace_loss
 from saywhere.models.mitr.network import EncoderLayer, StreamLayer, region_tensors
-from saywhere.models.mitr.objective import drawing_from
+from saywhere.models.mitr.objective import drawing_from, masked_boxes
 from saywhere.models.mitr.steps import Cache, embedded, look_back, measured, resting
 
 TASKS = ("trace", "caption", "describe")
@@ -131,12 +131,18 @@ class Baseline(nn.Module):
         return losses(self, batch, generator)
 
 
-def losses(model: Baseline, batch: Batch, generator: torch.Generator) -> dict[str, Tensor]:
-    """The loss of the model's task, as "loss" and under its name."""
+def losses(
+    model: Baseline, batch: Batch, generator: torch.Generator, trace_mask_rate: float = 0.0
+) -> dict[str, Tensor]:
+    """The loss of the model's task, as "loss" and under its name.
+
+    trace_mask_rate: how many boxes that a "trace" baseline reads are hidden, as in `ObjectiveSettings`.
+    """
     with drawing_from(generator, model):
         source = model.encode(batch.images, batch.words, batch.boxes, batch.lengths)
         if model.task == "trace":
-            predicted = model.decode(source, shifted_boxes(batch.boxes))
+            seen = masked_boxes(batch.boxes, trace_mask_rate, generator) if trace_mask_rate else batch.boxes
+            predicted = model.decode(source, shifted_boxes(seen))
             loss = trace_loss(predicted, batch.boxes, batch.located)
             return {"loss": loss, "trace": loss}
         read, rows = shifted_words(batch.words, batch.lengths)

@@ -91,7 +91,7 @@ class MitrTask:
 
     def losses(self, model: nn.Module, batch: Batch, generator: torch.Generator) -> Mapping[str, Tensor]:
         if isinstance(model, baseline.Baseline):
-            return baseline.losses(model, batch, generator)
+            return baseline.losses(model, batch, generator, self.settings.trace_mask_rate)
         if not isinstance(model, MITR):
             raise InvalidValue("model", f"is a {type(model).__name__}, not a MITR")
         return objective.losses(model, batch, self.settings, generator)
