@@ -19,10 +19,12 @@ from typing import Any, TypeVar
 import msgspec
 import numpy as np
 
+from saywhere.core.errors import InvalidValue
 from saywhere.formats.files import read_lines
 from saywhere.formats.record import InvalidRecord, excerpt
 
 T = TypeVar("T")
+V = TypeVar("V")
 
 _BOM = b"\xef\xbb\xbf"
 _UTF16_BOMS = (b"\xff\xfe", b"\xfe\xff")
@@ -75,6 +77,22 @@ def read_json_lines(
             yield number, line, value
         else:
             yield InvalidRecord(str(path), number, "the key is given twice", twice, excerpt(line))
+
+
+def read_values(
+    path: str | Path, decoder: msgspec.json.Decoder[T], colons: Callable[[T], int], make: Callable[[T], V]
+) -> Iterator[V | InvalidRecord]:
+    """What `make` makes of every line; a record that it refuses (InvalidValue) is an InvalidRecord in its place."""
+    for item in read_json_lines(path, decoder, colons):
+        if isinstance(item, InvalidRecord):
+            yield item
+            continue
+        number, line, raw = item
+        try:
+            value: V | InvalidRecord = make(raw)
+        except InvalidValue as error:
+            value = InvalidRecord(str(path), number, error.reason, error.what, excerpt(line))
+        yield value
 
 
 def _surely_no_key_twice(line: bytes, colons: int) -> bool:

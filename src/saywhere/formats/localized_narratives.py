@@ -34,9 +34,9 @@ from saywhere.core.errors import InvalidValue
 from saywhere.core.narrative import Narrative
 from saywhere.core.trace import Trace
 from saywhere.core.words import Utterance
-from saywhere.formats._json_lines import read_json_lines
+from saywhere.formats._json_lines import read_json_lines, read_values
 from saywhere.formats._strokes import NO_TRACE, joined_trace
-from saywhere.formats.record import InvalidRecord, excerpt
+from saywhere.formats.record import InvalidRecord
 
 _LONGEST_INTEGER = 18
 
@@ -95,16 +95,7 @@ def read_raw(path: str | Path) -> Iterator[RawNarrative | InvalidRecord]:
 
 def read(path: str | Path) -> Iterator[Narrative | InvalidRecord]:
     """Every narrative of the file, in its order; a bad record in its place."""
-    for item in read_json_lines(path, _DECODER, _colons):
-        if isinstance(item, InvalidRecord):
-            yield item
-            continue
-        number, line, raw = item
-        try:
-            value: Narrative | InvalidRecord = _narrative(raw)
-        except InvalidValue as error:
-            value = InvalidRecord(str(path), number, error.reason, error.what, excerpt(line))
-        yield value
+    return read_values(path, _DECODER, _colons, _narrative)
 
 
 def write(path: str | Path, narratives: Iterable[Narrative]) -> int:

@@ -42,9 +42,9 @@ from saywhere.core.errors import InvalidValue
 from saywhere.core.narrative import Narrative
 from saywhere.core.trace import Trace
 from saywhere.core.words import Utterance
-from saywhere.formats._json_lines import read_json_lines
+from saywhere.formats._json_lines import read_values
 from saywhere.formats._strokes import NO_TRACE, joined_trace
-from saywhere.formats.record import InvalidRecord, excerpt
+from saywhere.formats.record import InvalidRecord
 
 Span = tuple[int, int]
 # Some 30,000 years around 1970: whole numbers of this size, and their differences, are exact.
@@ -137,16 +137,7 @@ def sniff(path: Path, head: bytes) -> bool:  # noqa: ARG001 - the content tells
 
 def read(path: str | Path) -> Iterator[VideoNarrative | InvalidRecord]:
     """Every video narrative of the file, in its order; a bad record in its place."""
-    for item in read_json_lines(path, _DECODER, _colons):
-        if isinstance(item, InvalidRecord):
-            yield item
-            continue
-        number, line, raw = item
-        try:
-            value: VideoNarrative | InvalidRecord = _video(raw)
-        except InvalidValue as error:
-            value = InvalidRecord(str(path), number, error.reason, error.what, excerpt(line))
-        yield value
+    return read_values(path, _DECODER, _colons, _video)
 
 
 def _colons(raw: _Video) -> int:
