@@ -12,7 +12,8 @@ import torch
 from saywhere.core import InvalidFile, Narrative, Trace, UnknownName, Utterance
 from saywhere.language.vocabulary import Vocabulary
 from saywhere.learn import evaluate, load_recipe, load_run, make_task, train
-from saywhere.models.mitr import MITR, RegionFeatures, collate, example_of
+from saywhere.models.mitr import MITR, RegionFeatures, baseline, collate, decode, example_of
+from saywhere.models.mitr.losses import trace_loss
 from saywhere.models.mitr.objective import masked_boxes
 from saywhere.models.mitr.prepared import Prepared, PreparedNarrative, save_prepared
 
@@ -106,6 +107,21 @@ def test_a_trace_baseline_whose_boxes_are_hidden_reads_none_of_them(folder: Path
     task_shown = make_task(load_recipe(recipe(folder, 'baseline = "trace"')))
     losses.append(float(task_shown.losses(model, batch, torch.Generator().manual_seed(0))["loss"].detach()))
     assert losses[0] != losses[1]
+
+
+@pytest.mark.parametrize("model", ["cycle = 0.0", 'baseline = "trace"'])
+def test_boxes_found_without_the_ones_before_are_those_of_training_with_all_hidden(folder: Path, model: str) -> None:
+    task = make_task(load_recipe(recipe(folder, model + "\ntrace_mask_rate = 1.0")))
+    network = task.build(torch.Generator().manual_seed(0)).eval()
+    batch = collate([task.train_items()[i] for i in range(4)])
+    if isinstance(network, MITR):
+        found = decode.trace(network, network.encode_images(batch.images), batch.words, batch.lengths, hidden=True)
+    else:
+        source = network.encode(batch.images, batch.words, batch.boxes, batch.lengths)
+        found = baseline.trace(network, source, batch.lengths, hidden=True)
+    wanted = task.losses(network, batch, torch.Generator().manual_seed(0))["trace"]
+    assert float(trace_loss(found, batch.boxes, batch.located)) == pytest.approx(float(wanted.detach()), abs=1e-6)
+    assert (found[0, int(batch.lengths[0]) :] == 0).all()
 
 
 def test_a_trained_mitr_speaks_with_the_vocabulary_it_learnt(folder: Path, tmp_path: Path) -> None:

@@ -22,6 +22,8 @@ from saywhere.models.mitr.layers import padding_mask
 from saywhere.models.mitr.prepared import Prepared
 from saywhere.reproduce.mitr_rows import RowPlan
 
+_MOSTLY_HIDDEN = 0.9
+
 
 @dataclass(frozen=True, slots=True)
 class RunScale:
@@ -115,10 +117,12 @@ def measure(model: nn.Module, prepared: Prepared, job: Job) -> Made:
     made = Made({}, {}, {})
     batch = collate(list(prepared.split("test", job.scale.test)))
     how = Decoding(beams=job.scale.beams, max_words=int(batch.lengths.max()) + 4)
+    # A model that hardly ever saw the boxes before is asked in the way it learnt.
+    hidden = job.row.model.get("trace_mask_rate", job.scale.hidden) >= _MOSTLY_HIDDEN
     model.eval()
     with torch.no_grad():
         for test in job.row.tests:
-            said, boxes = _done(model, batch, test, how)
+            said, boxes = _done(model, batch, test, how, hidden)
             if said is not None:
                 made.words[test] = [one.ids for one in said]
             if boxes is not None:
@@ -128,18 +132,18 @@ def measure(model: nn.Module, prepared: Prepared, job: Job) -> Made:
 
 
 def _done(
-    model: nn.Module, batch: Batch, test: str, how: Decoding
+    model: nn.Module, batch: Batch, test: str, how: Decoding, hidden: bool
 ) -> tuple[list[Said] | None, list[NDArray[np.float64]] | None]:
     if isinstance(model, baseline.Baseline):
         source = model.encode(batch.images, batch.words, batch.boxes, batch.lengths)
         if test == "trace":
-            return None, _cut(baseline.trace(model, source, batch.lengths), batch)
+            return None, _cut(baseline.trace(model, source, batch.lengths, hidden=hidden), batch)
         return baseline.caption(model, source, how), None
     if not isinstance(model, MITR):
         raise TypeError(f"a row's model is a MITR or a baseline, not {type(model).__name__}")
     memory = model.encode_images(batch.images)
     if test == "trace":
-        return None, _cut(decode.trace(model, memory, batch.words, batch.lengths), batch)
+        return None, _cut(decode.trace(model, memory, batch.words, batch.lengths, hidden=hidden), batch)
     if test == "caption":
         mask = padding_mask(batch.lengths, batch.boxes.shape[1])
         return decode.caption(model, memory, batch.boxes, mask, how), None

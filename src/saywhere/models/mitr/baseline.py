@@ -30,6 +30,7 @@ from saywhere.models.mitr.layers import (
     as_keys,
     causal_mask,
     initialise,
+    nowhere,
     padding_mask,
     shifted_boxes,
     shifted_words,
@@ -188,14 +189,16 @@ def caption(
         return search(BaselineSteps(model, source, decoding.max_words), decoding, generator)
 
 
-def trace(model: Baseline, source: Source, lengths: Tensor) -> Tensor:
-    """(B, T, 5) a box for each word, by a "trace" baseline; zeros after the last."""
+def trace(model: Baseline, source: Source, lengths: Tensor, *, hidden: bool = False) -> Tensor:
+    """(B, T, 5) a box for each word, by a "trace" baseline; zeros after the last. hidden: as in `decode.trace`."""
     if model.task != "trace":
         raise InvalidValue("baseline", "this one speaks, it does not point", "make it for the task 'trace'")
-    longest = int(lengths.max())
+    mask = padding_mask(lengths, int(lengths.max()))
     with resting(model):
-        steps = BaselineSteps(model, source, longest)
+        if hidden:
+            return model.decode(source, shifted_boxes(nowhere(mask))) * mask[:, :, None]
+        steps = BaselineSteps(model, source, mask.shape[1])
         found = [torch.zeros(len(lengths), 1, BOX_SIZE, device=source.mask.device)]
-        for _ in range(longest):
+        for _ in range(mask.shape[1]):
             found.append(measured(steps.advance(found[-1])))
-    return torch.cat(found[1:], dim=1) * padding_mask(lengths, longest)[:, :, None]
+    return torch.cat(found[1:], dim=1) * mask[:, :, None]

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from saywhere.core.errors import InvalidValue, UnknownName
 from saywhere.language.vocabulary import END_ID, FIRST_PIECE_ID
-from saywhere.models.mitr.layers import BOX_SIZE, ROW_OFFSET, padding_mask
+from saywhere.models.mitr.layers import BOX_SIZE, ROW_OFFSET, nowhere, padding_mask, shifted_boxes
 from saywhere.models.mitr.network import MITR, Memory
 from saywhere.models.mitr.steps import CaptionSteps, JointSteps, TraceSteps, WordSteps, resting
 
@@ -100,10 +100,15 @@ def joint(model: MITR, memory: Memory, decoding: Decoding, generator: torch.Gene
         return search(JointSteps(model, memory, decoding.max_words), decoding, generator)
 
 
-def trace(model: MITR, memory: Memory, words: Tensor, lengths: Tensor) -> Tensor:
-    """Task 1: (B, T, 5) a box for each word; zeros after the last. words: (B, T) ids, padded; lengths: (B,)."""
+def trace(model: MITR, memory: Memory, words: Tensor, lengths: Tensor, *, hidden: bool = False) -> Tensor:
+    """Task 1: (B, T, 5) a box for each word; zeros after the last. words: (B, T) ids, padded; lengths: (B,).
+
+    hidden: each box is found without the boxes before it, all at once. For models that learnt so (`trace_mask_rate`).
+    """
     mask = padding_mask(lengths, words.shape[1])
     with resting(model):
+        if hidden:
+            return model.ground(memory, words, mask, shifted_boxes(nowhere(words))) * mask[:, :, None]
         steps = TraceSteps(model, memory, words, mask)
         found = [torch.zeros(len(words), 1, BOX_SIZE, device=words.device)]
         for _ in range(words.shape[1]):

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from saywhere.core.alignment import NOWHERE
 from saywhere.language.vocabulary import BEGIN_ID
 
 ROW_OFFSET = 2
@@ -204,6 +205,11 @@ def shifted_words(words: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
     real = padding_mask(lengths, words.shape[1])
     rows = torch.where(real, rows_of(words), 0)
     return torch.cat([begin, words], dim=1), functional.pad(rows, (0, 1))
+
+
+def nowhere(words: Tensor) -> Tensor:
+    """(B, T, 5) the whole image for each of (B, T) words: boxes that tell nothing."""
+    return torch.tensor(NOWHERE, device=words.device).expand(*words.shape, BOX_SIZE)
 
 
 def shifted_boxes(boxes: Tensor) -> Tensor:
