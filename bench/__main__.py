@@ -36,27 +36,38 @@ def machine() -> str:
     return f"{name}, {os.cpu_count()} cores, {platform.system()}, {python}"
 
 
+def sections(text: str) -> dict[str, str]:
+    """The parts of RESULTS.md by their headings."""
+    parts = text.split("\n## ")[1:]
+    return {part.split("\n", 1)[0]: part.split("\n", 1)[1].strip() for part in parts}
+
+
 def main() -> int:
-    """Run the benchmarks named on the command line, or all of them; 1 if a number asked for was missed."""
+    """Run the benchmarks named on the command line, or all of them; 1 if a number asked for was missed.
+
+    RESULTS.md keeps the parts that were not run.
+    """
     console = Console()
     named = {f"bench_{name}" for name in sys.argv[1:]}
     modules = sorted(path.stem for path in HERE.glob("bench_*.py") if not named or path.stem in named)
-    text, missed = INTRODUCTION + f"Machine: {machine()}.\n", 0
+    path, missed = HERE / "RESULTS.md", 0
+    parts = sections(path.read_text(encoding="utf-8")) if path.exists() else {}
     for module in modules:
         console.print(f"[bold]{module}[/bold] …")
         began = time.perf_counter()
         rows = import_module(f"bench.{module}").run()
         table = Table("what", "measured", "asked", "held")
-        text += f"\n## {module.removeprefix('bench_')}\n\n| what | measured | asked | held |\n|---|---|---|---|\n"
+        part = f"{machine()}\n\n| what | measured | asked | held |\n|---|---|---|---|\n"
         for what, measured, asked, held in rows:
             table.add_row(what, measured, asked, "yes" if held else "[red]no[/red]")
-            text += f"| {what} | {measured} | {asked} | {'yes' if held else '**no**'} |\n"
+            part += f"| {what} | {measured} | {asked} | {'yes' if held else '**no**'} |\n"
             missed += not held
+        parts[module.removeprefix("bench_")] = part.strip()
         console.print(table)
         console.print(f"{time.perf_counter() - began:.0f} s")
-    if not named:
-        (HERE / "RESULTS.md").write_text(text, encoding="utf-8")
-        console.print(f"written: {(HERE / 'RESULTS.md').relative_to(HERE.parent)}")
+        text = INTRODUCTION + "\n".join(f"## {name}\n\n{parts[name]}\n" for name in sorted(parts))
+        path.write_text(text, encoding="utf-8")
+    console.print(f"written: {path.relative_to(HERE.parent)}")
     return 1 if missed else 0
 
 

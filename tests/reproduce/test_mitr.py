@@ -11,7 +11,7 @@ import pytest
 from saywhere.core import InvalidFile, MissingDependency, Narrative, Trace, Utterance
 from saywhere.models.mitr import RegionFeatures
 from saywhere.models.mitr.prepared import Prepared
-from saywhere.reproduce import mitr
+from saywhere.reproduce import mitr, mitr_run
 from saywhere.reproduce.eye import all_names, patch_names
 from saywhere.reproduce.mitr_files import prepare_narratives, split_of
 from saywhere.reproduce.mitr_rows import CLAIMS, ROWS, TABLES
@@ -47,6 +47,20 @@ def test_everything_runs_and_an_interrupted_run_goes_on(tmp_path: Path, monkeypa
     again = mitr.reproduce(tmp_path, TINY, lambda *_: None)
     assert again.tables == results.tables
     assert (tmp_path / "runs" / "task12-0" / "made.json").stat().st_mtime_ns == kept
+
+
+def test_a_run_that_was_interrupted_leaves_nothing_to_be_taken_for_a_result(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Stopped:
+        status = "interrupted"
+
+    monkeypatch.setattr(mitr_run, "recipe_of", lambda job: None)
+    monkeypatch.setattr(mitr_run, "train", lambda recipe, folder: Stopped())
+    job = mitr_run.Job(ROWS["task1"], 0, tmp_path, tmp_path / "run", RunScale())
+    with pytest.raises(KeyboardInterrupt):
+        mitr_run.run_job(job)
+    assert not (tmp_path / "run" / "made.json").exists()
 
 
 def test_every_row_and_claim_can_be_looked_up() -> None:

@@ -101,7 +101,7 @@ def test_both_forms_say_what_was_found(out: Path) -> None:
     text, page = written(results(), out)
     for said in (text, page.text):
         for part in (
-            *("MITR, run anew", "2 models trained anew for Table 5 with seeds 0, 1 and 2", "MITR beats the baseline."),
+            *("MITR, run anew", "2 rows compared anew for Table 5 with seeds 0, 1 and 2", "MITR beats the baseline."),
             *("✓ held", "another data set", "The cycle loss did not help.", "4,000", "abc123", "Meng et al. 2021"),
             *("0.210", "0.171", "0.310", "0.208", "LBM (k=0) ↓", "CIDEr ↑"),
         ):

@@ -146,7 +146,7 @@ def opening(results: Results) -> str:
     """One paragraph: what was run, and how the claims fared."""
     rows = len({row.name for table in results.tables for row in table.rows if row.scores})
     tables = sorted({table.number for table in results.tables})
-    parts = [f"{counted(rows, 'model')} trained anew"]
+    parts = [f"{counted(rows, 'row')} compared anew"]
     if tables:
         parts.append(f"for {'Table' if len(tables) == 1 else 'Tables'} {_listed([str(n) for n in tables])}")
     if results.seeds:

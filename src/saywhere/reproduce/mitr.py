@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import multiprocessing
 import shutil
-import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from dataclasses import dataclass, field
@@ -23,7 +22,7 @@ from saywhere.models.mitr.prepared import Prepared
 from saywhere.models.mitr.skills import boxes_of_words
 from saywhere.provenance import git_hash
 from saywhere.reproduce.mitr_rows import CLAIMS, ROWS, TABLES, TablePlan
-from saywhere.reproduce.mitr_run import Job, Made, RunScale, read_made, run_job
+from saywhere.reproduce.mitr_run import Job, Made, RunScale, read_made, run_job, training_minutes
 from saywhere.reproduce.mitr_world import WorldScale, prepare_world
 from saywhere.reproduce.report import write_report
 from saywhere.reproduce.results import Column, Example, Results, Row, Table, judge, load_scores, save_scores
@@ -56,7 +55,6 @@ class Plan:
 
 def reproduce(out: Path, plan: Plan, progress: Progress, data: Path | None = None) -> Results:
     """Run everything that is not there yet, and write the report. data: prepared narratives to use, not the world."""
-    began = time.monotonic()
     folder = data or out / "data"
     if data is None and not (folder / "index.json").exists():
         prepare_world(folder, plan.world, progress)
@@ -70,7 +68,7 @@ def reproduce(out: Path, plan: Plan, progress: Progress, data: Path | None = Non
     _run_all(list(jobs.values()), plan, progress)
     made = {name: read_made(job.folder / "made.json") for name, job in jobs.items()}
     scores, remarks = _scores(made, prepared, jobs, plan, progress)
-    results = _results(out, plan, prepared, made, scores, remarks, time.monotonic() - began)
+    results = _results(out, plan, prepared, made, scores, remarks, training_minutes(jobs.values()))
     write_report(results, out)
     return results
 
@@ -172,7 +170,7 @@ def _results(
     made: dict[tuple[str, int], Made],
     scores: Scores,
     remarks: list[str],
-    seconds: float,
+    minutes: float,
 ) -> Results:
     tables = tuple(_table(plan, table, scores) for table in plan.tables())
     claims = tuple(
@@ -188,7 +186,7 @@ def _results(
         "narratives in a step": plan.run.batch,
         "width": plan.run.width,
         "seeds": len(plan.seeds),
-        "minutes of this run": round(seconds / 60, 1),
+        "minutes of training, all runs added": minutes,
         **{f"world, {name}": value for name, value in dict(prepared.about.get("world", {})).items()},
     }
     return Results(

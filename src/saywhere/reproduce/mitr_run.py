@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -101,11 +102,19 @@ def run_job(job: Job) -> Path:
     torch.set_num_threads(1)
     path = job.folder / "made.json"
     if not path.exists():
-        train(recipe_of(job), job.folder)
+        if train(recipe_of(job), job.folder).status == "interrupted":
+            # What half a run made must never be taken for what the whole run makes.
+            raise KeyboardInterrupt
         made = measure(load_run(job.folder, "best").model, Prepared(job.data), job)
         with write_atomic(path) as file:
             file.write(msgspec.json.encode(made))
     return path
+
+
+def training_minutes(jobs: Iterable[Job]) -> float:
+    """How long the jobs took to train, added up, whenever that was."""
+    ended = [msgspec.json.decode((job.folder / "result.json").read_bytes())["result"] for job in jobs]
+    return round(float(sum(one["seconds"] for one in ended)) / 60, 1)
 
 
 def read_made(path: Path) -> Made:
