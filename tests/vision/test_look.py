@@ -13,8 +13,8 @@ import torch
 from PIL import Image
 
 from saywhere.assets import is_cached
-from saywhere.core import Box, Frame, InvalidValue, UnknownName
-from saywhere.vision import View, open_encoder
+from saywhere.core import Box, InvalidValue, UnknownName
+from saywhere.vision import open_encoder
 from saywhere.vision.look import LiteEncoder
 from tests.vision.conftest import SavePhoto, tiny_network
 
@@ -59,37 +59,6 @@ def test_patches_are_the_networks_map_rows_first(encoder: LiteEncoder, save_phot
     assert not np.allclose(patches[0, 1], patches[1, 0])
 
 
-def test_patch_boxes_tile_the_photo_row_by_row() -> None:
-    view = View(Frame.squash((100, 50), (96, 64), 32), np.zeros((2, 3, 4)), np.zeros(4))
-    boxes = view.patch_boxes_xyxy()
-    np.testing.assert_allclose(boxes[0], [0, 0, 1 / 3, 0.5])
-    np.testing.assert_allclose(boxes[1], [1 / 3, 0, 2 / 3, 0.5])
-    np.testing.assert_allclose(boxes[5], [2 / 3, 0.5, 1, 1])
-
-
-@pytest.mark.parametrize(
-    ("patches", "whole", "reason"),
-    [
-        (np.zeros((2, 3, 4)), np.zeros(4), "View.patches"),
-        (np.zeros((2, 2, 0)), np.zeros(0), "View.patches"),
-        (np.zeros((2, 2, 4)), np.zeros(3), "View.whole"),
-        (np.full((2, 2, 4), np.nan), np.zeros(4), "NaN"),
-    ],
-)
-def test_a_view_that_cannot_be_is_refused(patches: np.ndarray, whole: np.ndarray, reason: str) -> None:
-    with pytest.raises(InvalidValue, match=reason):
-        View(Frame.of_grid(2, 2), patches, whole)
-
-
-def test_a_view_owns_its_numbers() -> None:
-    patches = np.zeros((2, 2, 3), np.float32)
-    view = View(Frame.of_grid(2, 2), patches, np.zeros(3))
-    patches[:] = 1
-    assert not view.patches.any()
-    with pytest.raises(ValueError, match="read-only"):
-        view.patches[0] = 1
-
-
 @pytest.mark.parametrize("side", [0, -32, 100])
 def test_an_input_that_is_no_multiple_of_32_is_refused(side: int) -> None:
     with pytest.raises(InvalidValue, match="multiple of 32"):
@@ -101,6 +70,8 @@ def test_an_input_that_is_no_multiple_of_32_is_refused(side: int) -> None:
 def test_an_unknown_encoder_suggests_a_known_one() -> None:
     with pytest.raises(UnknownName, match="Did you mean 'efficientnet-lite0'"):
         open_encoder("efficientnet-light0")
+    with pytest.raises(UnknownName, match=r"Did you mean .*'dinov2'"):
+        open_encoder("dinov9:somewhere")
 
 
 def test_importing_vision_loads_no_torch() -> None:

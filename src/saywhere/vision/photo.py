@@ -1,69 +1,121 @@
-"""Photos as people see them: upright, eight bits, red green blue. Anything else is a clear error."""
+"""Photos as people see them: upright, eight bits, red green blue. Anything else is a clear error.
+
+Of a moving picture (GIF, WebP, APNG) the first one is the photo, and so it is of a phone's JPEG that carries previews.
+A TIFF of several pages is refused, because nobody can know which page is meant.
+"""
 
 from __future__ import annotations
 
+import io
 import struct
 import warnings
 import zlib
 from os import PathLike
 from pathlib import Path
 
+import numpy as np
+from numpy.typing import NDArray
 from PIL import Image, ImageOps, UnidentifiedImageError
 
-from saywhere.core.errors import InvalidFile
+from saywhere.core.errors import InvalidFile, InvalidValue
 
-PhotoLike = str | PathLike[str] | Image.Image
-"""A file or a Pillow image."""
+PhotoLike = str | PathLike[str] | bytes | Image.Image | NDArray[np.uint8]
+"""A file, a file's content, a Pillow image, or (h, w), (h, w, 3) or (h, w, 4) bytes: grey, RGB or RGB with alpha."""
+
+MOST_PIXELS = 100_000_000
+"""Larger photos are refused before they are decoded."""
 
 # Pillow knows more, but some of those start other programs (EPS) or are not photos.
 _FORMATS = ("JPEG", "PNG", "WEBP", "GIF", "BMP", "TIFF", "PPM")
 # What Pillow is known to raise on damaged files.
-_DAMAGE = (OSError, SyntaxError, ValueError, EOFError, IndexError, struct.error, zlib.error)
+_DAMAGE = (OSError, SyntaxError, ValueError, EOFError, IndexError, TypeError, struct.error, zlib.error)
 _WHITE = (255, 255, 255, 255)
+_CLEAR_MODES = ("RGBA", "LA", "PA", "RGBa", "P")
+_PLAIN_MODES = ("1", "L", "RGB", "RGBX", "CMYK", "YCbCr", "HSV")
+
+
+class _Refused(Exception):
+    """Why a picture is no photo, before it is known whether it came from a file."""
+
+    def __init__(self, reason: str, hint: str = "") -> None:
+        self.reason, self.hint = reason, hint
+        super().__init__(reason)
 
 
 def read_photo(photo: PhotoLike) -> Image.Image:
-    """The photo in mode RGB, turned as its camera meant it, transparent parts on white. It is always a copy."""
-    if isinstance(photo, Image.Image):
-        return _opened(photo, "the image given")
-    path = Path(photo)
+    """The photo in mode RGB, turned as its camera meant it, transparent parts on white. It is always a copy.
+
+    What is wrong with a file is an InvalidFile, with anything else an InvalidValue.
+    """
+    try:
+        if isinstance(photo, np.ndarray):
+            return _decoded(_image_of(photo))
+        if isinstance(photo, bytes):
+            return _decoded(io.BytesIO(photo))
+        return _decoded(photo if isinstance(photo, Image.Image) else Path(photo))
+    except _Refused as refused:
+        if isinstance(photo, str | PathLike):
+            raise InvalidFile(photo, refused.reason, refused.hint) from refused.__cause__
+        raise InvalidValue("photo", refused.reason, refused.hint) from refused.__cause__
+
+
+def _decoded(source: Path | io.BytesIO | Image.Image) -> Image.Image:
     try:
         with warnings.catch_warnings():
-            # A photo of a hundred megapixels is no attack; Pillow still refuses twice that.
+            # Pillow warns at its own limit, and of odd metadata; neither keeps anyone from seeing the photo.
             warnings.simplefilter("ignore", Image.DecompressionBombWarning)
-            with Image.open(path, formats=_FORMATS) as image:
-                return _opened(image, path)
+            warnings.filterwarnings("ignore", category=UserWarning, module=r"PIL\.")
+            if isinstance(source, Image.Image):
+                return _rgb_photo(source)
+            with Image.open(source, formats=_FORMATS) as image:
+                return _rgb_photo(image)
     except Image.DecompressionBombError as error:
-        raise InvalidFile(path, "has too many pixels to be opened safely", "shrink it first") from error
+        raise _Refused(f"has more than {MOST_PIXELS // 10**6} million pixels", "shrink it first") from error
     except UnidentifiedImageError as error:
-        raise InvalidFile(path, "is not an image of a known kind", f"known: {', '.join(_FORMATS)}") from error
-    except InvalidFile:
-        raise
+        raise _Refused("is not an image", f"known kinds: {', '.join(_FORMATS)}") from error
     except FileNotFoundError as error:
-        raise InvalidFile(path, "does not exist") from error
+        raise _Refused("was not found") from error
     except IsADirectoryError as error:
-        raise InvalidFile(path, "is a folder, not a photo") from error
+        raise _Refused("is a folder, not a photo") from error
     except _DAMAGE as error:
-        raise InvalidFile(path, f"is damaged: {getattr(error, 'strerror', None) or error}") from error
+        raise _Refused(f"cannot be read: {getattr(error, 'strerror', None) or error}") from error
 
 
-def _opened(image: Image.Image, where: object) -> Image.Image:
-    frames = getattr(image, "n_frames", 1)
-    # A phone's JPEG may carry more pictures (MPO), such as a preview: the first one is the photo.
-    if frames > 1 and image.format != "MPO":
-        raise InvalidFile(where, f"holds {frames} pictures (animated or several pages), not one photo")
-    return _rgb(ImageOps.exif_transpose(image), where)
+def _image_of(pixels: NDArray[np.uint8]) -> Image.Image:
+    channels = pixels.shape[2:]
+    if pixels.dtype != np.uint8 or pixels.ndim not in (2, 3) or channels not in ((), (3,), (4,)) or not pixels.size:
+        raise _Refused(
+            f"is an array of {pixels.dtype} {pixels.shape}, not of uint8 (h, w), (h, w, 3) or (h, w, 4)",
+            "scale it to 0 … 255 and put the channels last",
+        )
+    return Image.fromarray(pixels)
 
 
-def _rgb(image: Image.Image, where: object) -> Image.Image:
+def _rgb_photo(image: Image.Image) -> Image.Image:
+    """Everything that can be known without decoding is checked first."""
+    width, height = image.size
+    if not width or not height:
+        raise _Refused(f"has no pixels: {width}×{height}")
+    if width * height > MOST_PIXELS:
+        raise _Refused(
+            f"has {width}×{height} pixels, more than {MOST_PIXELS // 10**6} million of them", "shrink it first"
+        )
+    if image.format == "TIFF" and getattr(image, "n_frames", 1) > 1:
+        raise _Refused(f"holds {getattr(image, 'n_frames', 1)} pages, not one photo", "save the page you mean")
+    return _rgb(ImageOps.exif_transpose(image))
+
+
+def _rgb(image: Image.Image) -> Image.Image:
     if image.mode == "F" or (image.mode == "I" and _brightest(image) > 0xFFFF):
-        raise InvalidFile(where, "holds measurements rather than 8- or 16-bit brightness", "convert it to 8 bits first")
+        raise _Refused("holds measurements rather than 8- or 16-bit brightness", "convert it to 8 bits first")
     if image.mode.startswith("I"):
         # 16-bit greys: Pillow would cut them off at 255.
         return image.convert("I").point(lambda value: value / 257).convert("L").convert("RGB")
-    if image.mode in ("RGBA", "LA", "PA", "La", "RGBa", "P") or "transparency" in image.info:
+    if image.mode in _CLEAR_MODES or "transparency" in image.info:
         paper = Image.new("RGBA", image.size, _WHITE)
         return Image.alpha_composite(paper, image.convert("RGBA")).convert("RGB")
+    if image.mode not in _PLAIN_MODES:
+        raise _Refused(f"has colours of the kind {image.mode}", "convert it to RGB first")
     return image.convert("RGB") if image.mode != "RGB" else image.copy()
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -15,6 +16,30 @@ from saywhere.vision.photo import PhotoLike
 Floats = NDArray[np.float32]
 
 
+@dataclass(frozen=True, slots=True)
+class Found:
+    """One thing that a detector found.
+
+    box_xyxy: left, top, right and bottom in fractions of the photo, within it and with an area.
+    name: what it is, in plain English. score: how sure the detector is, within [0, 1].
+    """
+
+    box_xyxy: tuple[float, float, float, float]
+    name: str
+    score: float
+
+    def __post_init__(self) -> None:
+        box = tuple(float(number) for number in self.box_xyxy)
+        if len(box) != 4 or not (0 <= box[0] < box[2] <= 1 and 0 <= box[1] < box[3] <= 1):
+            raise InvalidValue("Found.box_xyxy", f"is {box}, not left, top, right, bottom within [0, 1] with an area")
+        if not self.name.strip():
+            raise InvalidValue("Found.name", "is empty")
+        if not 0 <= self.score <= 1:
+            raise InvalidValue("Found.score", f"is {self.score}, not within [0, 1]")
+        object.__setattr__(self, "box_xyxy", box)
+        object.__setattr__(self, "score", float(self.score))
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class View:
     """One photo as an encoder saw it.
@@ -22,13 +47,25 @@ class View:
     frame: how the photo became the encoder's input, and where the patches lie on it.
     patches: (rows, cols, d) float32, row by row from the top.
     whole: (d,) float32, the photo in one vector.
+    attention: (rows, cols) float32, how much of the encoder's own attention each patch got: at least 0, and made to
+        sum to 1 here. None where the encoder has none.
+    found: things in the photo, in the order the detector gave them; none where no detector looked.
     """
 
     frame: Frame
     patches: Floats
     whole: Floats
+    attention: Floats | None
+    found: tuple[Found, ...]
 
-    def __init__(self, frame: Frame, patches: ArrayLike, whole: ArrayLike) -> None:
+    def __init__(
+        self,
+        frame: Frame,
+        patches: ArrayLike,
+        whole: ArrayLike,
+        attention: ArrayLike | None = None,
+        found: Iterable[Found] = (),
+    ) -> None:
         seen, one = np.array(patches, dtype=np.float32), np.array(whole, dtype=np.float32)
         if seen.ndim != 3 or seen.shape[:2] != frame.grid or not seen.shape[2]:
             raise InvalidValue("View.patches", f"have shape {seen.shape}, not {(*frame.grid, 'd')}")
@@ -41,6 +78,8 @@ class View:
         object.__setattr__(self, "frame", frame)
         object.__setattr__(self, "patches", seen)
         object.__setattr__(self, "whole", one)
+        object.__setattr__(self, "attention", None if attention is None else _shares(attention, frame))
+        object.__setattr__(self, "found", tuple(found))
 
     def patch_boxes_xyxy(self) -> NDArray[np.float64]:
         """(rows * cols, 4) where each patch lies, in fractions of the photo, row by row from the top."""
@@ -49,6 +88,19 @@ class View:
         left, right = np.tile(x[:-1], rows), np.tile(x[1:], rows)
         top, bottom = np.repeat(y[:-1], cols), np.repeat(y[1:], cols)
         return np.stack([left, top, right, bottom], axis=1)
+
+
+def _shares(attention: ArrayLike, frame: Frame) -> Floats:
+    """A read-only (rows, cols) copy that sums to 1."""
+    given = np.array(attention, dtype=np.float64)
+    if given.shape != frame.grid:
+        raise InvalidValue("View.attention", f"has shape {given.shape}, not {frame.grid}")
+    total = float(given.sum())
+    if not math.isfinite(total) or total <= 0 or given.min() < 0:
+        raise InvalidValue("View.attention", "must be finite, nowhere below 0 and somewhere above it")
+    shares = (given / total).astype(np.float32)
+    shares.flags.writeable = False
+    return shares
 
 
 class Encoder(Protocol):

@@ -1,0 +1,180 @@
+"""The text side of CLIP from a transformers checkpoint, and Talk2DINO's way from there into DINOv2's space."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file
+from torch import Tensor, nn
+
+from saywhere.assets import AssetUnavailable
+from saywhere.core.errors import InvalidFile, InvalidValue, require
+from saywhere.language.embed import Progress, Vectors, embed_by_length, open_tokenizer, quiet_loading
+
+_FILES = ["config.json", "tokenizer.json", "model*.safetensors", "model.safetensors.index.json"]
+# The released projections call the second layer by either name.
+_SECOND_LAYERS = ("linear_layer2", "hidden_layers.0")
+
+
+def open_clip_text(source: str) -> ClipText:
+    """The text side of a CLIP: source is a folder, or the name of a checkpoint on the hub."""
+    folder = _folder_of(source)
+    weights = sorted(folder.glob("*.safetensors"))
+    for name, there in (("tokenizer.json", (folder / "tokenizer.json").is_file()), ("*.safetensors", bool(weights))):
+        if not there:
+            raise InvalidFile(folder, f"holds no {name}", "nothing pickled is loaded; convert the checkpoint first")
+    transformers = require("transformers", needed_for="CLIP's text encoder", extra="models")
+    try:
+        with quiet_loading():
+            network, info = transformers.CLIPTextModelWithProjection.from_pretrained(
+                folder, local_files_only=True, use_safetensors=True, output_loading_info=True
+            )
+    except (OSError, ValueError, RuntimeError, SafetensorError) as error:
+        raise InvalidFile(folder, f"cannot be read as a CLIP text encoder: {error}") from error
+    if missing := sorted(info["missing_keys"]):
+        raise InvalidFile(folder, f"lacks {len(missing)} tensors of a CLIP text encoder, first {missing[0]!r}")
+    digest = hashlib.sha256()
+    for path in (folder / "config.json", folder / "tokenizer.json", *weights):
+        with path.open("rb") as file:
+            digest.update(hashlib.file_digest(file, "sha256").digest())
+    return ClipText(network, folder / "tokenizer.json", f"clip:{source}", digest.hexdigest())
+
+
+def open_talk2dino_text(source: str) -> Talk2DinoText:
+    """source: "CHECKPOINT+PROJECTION.safetensors", a CLIP as for `open_clip_text` and the projection's file."""
+    checkpoint, plus, file = source.partition("+")
+    if not plus or not checkpoint or not file:
+        raise InvalidValue(
+            "text encoder", f"'talk2dino:{source}' is not of two parts", "talk2dino:CHECKPOINT+PROJECTION.safetensors"
+        )
+    projection = load_talk2dino_projection(file)
+    with Path(file).open("rb") as opened:
+        digest = hashlib.file_digest(opened, "sha256").hexdigest()
+    return Talk2DinoText(open_clip_text(checkpoint), projection, digest)
+
+
+class ClipText:
+    """CLIP's text tower: what it makes of the end token, projected into the space it shares with photos.
+
+    tokenizer: the path of tokenizer.json. sha256: of config, tokenizer and weights, for the record.
+    """
+
+    def __init__(self, network: Any, tokenizer: Path, name: str, sha256: str) -> None:
+        self.network: Any = network.float().eval().requires_grad_(False)
+        self.name, self.sha256 = name, sha256
+        self._tokenizer = open_tokenizer(tokenizer, int(network.config.max_position_embeddings))
+
+    @property
+    def size(self) -> int:
+        return int(self.network.text_projection.out_features)
+
+    @property
+    def fingerprint(self) -> dict[str, str | int]:
+        return {"text_encoder": "clip", "checkpoint_sha256": self.sha256}
+
+    def embed(self, texts: Sequence[str], *, batch: int = 64, progress: Progress | None = None) -> Vectors:
+        """(n, size) rows of length 1, in the order of the texts."""
+        return embed_by_length(texts, self._tokenizer, self.features, self.size, batch, progress)
+
+    def features(self, ids: Tensor, mask: Tensor) -> Tensor:
+        """(B, T) token ids and their mask → (B, size), of any length."""
+        found: Tensor = self.network(input_ids=ids, attention_mask=mask).text_embeds
+        return found
+
+    @property
+    def tokenizer(self) -> Any:
+        return self._tokenizer
+
+
+class Talk2DinoText:
+    """CLIP's text vectors, as they are before they are made of length 1, taken on by Linear, tanh, Linear."""
+
+    def __init__(self, clip: ClipText, projection: Talk2DinoProjection, projection_sha256: str) -> None:
+        if projection.into != clip.size:
+            raise InvalidValue("projection", f"takes {projection.into} numbers, but {clip.name} gives {clip.size}")
+        self.clip, self.projection = clip, projection.eval().requires_grad_(False)
+        self.projection_sha256 = projection_sha256
+
+    @property
+    def name(self) -> str:
+        return f"talk2dino:{self.clip.name.removeprefix('clip:')}"
+
+    @property
+    def size(self) -> int:
+        return self.projection.out
+
+    @property
+    def fingerprint(self) -> dict[str, str | int]:
+        return self.clip.fingerprint | {"text_encoder": "talk2dino", "projection_sha256": self.projection_sha256}
+
+    def embed(self, texts: Sequence[str], *, batch: int = 64, progress: Progress | None = None) -> Vectors:
+        """(n, size) rows of length 1, in the order of the texts."""
+        return embed_by_length(texts, self.clip.tokenizer, self._projected, self.size, batch, progress)
+
+    def _projected(self, ids: Tensor, mask: Tensor) -> Tensor:
+        projected: Tensor = self.projection(self.clip.features(ids, mask).float())
+        return projected
+
+
+class Talk2DinoProjection(nn.Module):
+    """Linear, tanh, Linear: from CLIP's text space (512 for B/16) into the space of DINOv2's patches."""
+
+    def __init__(self, into: int, hidden: int, out: int) -> None:
+        super().__init__()
+        self.into, self.out = into, out
+        self.first = nn.Linear(into, hidden)
+        self.second = nn.Linear(hidden, out)
+
+    def forward(self, vectors: Tensor) -> Tensor:
+        """(..., into) → (..., out)."""
+        projected: Tensor = self.second(torch.tanh(self.first(vectors)))
+        return projected
+
+
+def load_talk2dino_projection(path: str | Path) -> Talk2DinoProjection:
+    """A projection from safetensors under the released names: linear_layer, and linear_layer2 or hidden_layers.0."""
+    try:
+        tensors = load_file(path)
+    except (SafetensorError, OSError) as error:
+        raise InvalidFile(path, f"cannot be read as safetensors: {error}") from error
+    second = next((name for name in _SECOND_LAYERS if f"{name}.weight" in tensors), _SECOND_LAYERS[0])
+    names = {
+        f"{ours}.{kind}": f"{theirs}.{kind}"
+        for ours, theirs in (("first", "linear_layer"), ("second", second))
+        for kind in ("weight", "bias")
+    }
+    if set(tensors) != set(names.values()):
+        raise InvalidFile(path, f"holds {', '.join(sorted(tensors))}", f"a projection is {', '.join(names.values())}")
+    found = {ours: tensors[theirs].float() for ours, theirs in names.items()}
+    if any(found[f"{layer}.weight"].ndim != 2 for layer in ("first", "second")):
+        raise InvalidFile(path, "holds a weight that is not a matrix")
+    hidden, into = found["first.weight"].shape
+    projection = Talk2DinoProjection(into, hidden, found["second.weight"].shape[0])
+    try:
+        projection.load_state_dict(found)
+    except RuntimeError as error:
+        raise InvalidFile(path, f"its two layers do not fit each other: {error}") from error
+    return projection
+
+
+def _folder_of(source: str) -> Path:
+    """The folder of a checkpoint, brought from the hub if it is a name and not yet in the hub's cache."""
+    folder = Path(source).expanduser()
+    if folder.is_dir():
+        return folder
+    if source.count("/") != 1 or source.startswith((".", "/", "~")):
+        raise InvalidFile(source, "is no folder, nor the name of a checkpoint on the hub", "owner/name")
+    hub = require("huggingface_hub", needed_for="fetching a checkpoint from the hub", extra="models")
+    try:
+        return Path(hub.snapshot_download(source, allow_patterns=_FILES))
+    except (OSError, ValueError) as error:
+        reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
+        how = (
+            f"connect to the network once (HF_HUB_OFFLINE unset), or bring the folder that `hf download {source}` makes"
+        )
+        raise AssetUnavailable(source, f"is no folder here, and the hub does not give it: {reason}", how) from error
