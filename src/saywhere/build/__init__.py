@@ -1,0 +1,1 @@
+"""Data sets and memory banks made out of others."""
