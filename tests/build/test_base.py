@@ -95,11 +95,13 @@ def photos(tmp_path: Path) -> PhotoSet:
 
 
 def test_the_whole_recipe_makes_a_seer_that_tells_colours_apart(tmp_path: Path, photos: PhotoSet) -> None:
-    settings = BaseSettings(penalty=1.0, steps=8, paired_steps=2, batch=8, min_count=1, held_out=8, width=16, layers=1)
+    settings = BaseSettings(
+        penalty=1.0, steps=8, reward_steps=2, batch=8, reward_batch=4, min_count=1, held_out=8, width=16, layers=1
+    )
     texts = [f"the {colour} wall" for colour in _COLOURS] * 10
     out, work = tmp_path / "model", tmp_path / "work"
     said: list[str] = []
-    parts = ([photos], texts, ["a grey wall"], out, work, _ColourEncoder(), _Blind(), _Letters(), settings)
+    parts = ([photos], texts, [["a grey wall"]], out, work, _ColourEncoder(), _Blind(), _Letters(), settings)
     build_base(*parts, lambda doing, done, total: said.append(doing))
     assert "looking at photos" in said
     for writer in ("zero-shot", "paired"):
@@ -143,7 +145,7 @@ def test_held_out_photos_and_their_captions_are_never_seen(tmp_path: Path) -> No
     own, others = coco_set(folder, tmp_path / "captions.json", left_out, weight=2.0)
     assert [path.stem for path in own.photos] == ["000000000001"]
     assert own.captions == {"000000000001": ["caption 1"]}
-    assert others == ["caption 3"]
+    assert others == [["caption 3"]]
 
 
 def test_flickr_captions_are_joined_with_their_photos(tmp_path: Path) -> None:

@@ -3,7 +3,8 @@
 1. look      every photo once: the mean of its patches, and what the detector found in it
 2. align     ridge regression of features and tags onto the mean vector of a photo's captions (`ridge`)
 3. gap       out-of-fold vectors of the photos, and the model of how they differ from their captions' (`gap_model`)
-4. decoder   learnt from text alone, on vectors moved across that gap; and a second one, tuned on the pairs
+4. decoder   learnt from text alone, on vectors moved across that gap: by likelihood, then by reward (`learn.reward`);
+             and a second one that got its reward on vectors of photos
 5. memory    captions for provenance
 Each stage leaves its files in the work folder and is not done again.
 """
@@ -66,14 +67,15 @@ class PhotoSet:
 @dataclass(frozen=True, slots=True)
 class BaseSettings:
     """penalty: of the ridge. tag_scale: how much cheaper the tags' weights are than the features'.
-    steps, paired_steps, batch: of the two decoders; held_out: texts that each is validated on; width, layers: their
-    shape. vocabulary: words at most, each seen `min_count` times."""
+    steps, reward_steps, batch, reward_batch: of the decoders, by likelihood and by reward; held_out: texts that each is
+    validated on; width, layers: their shape. vocabulary: words at most, each seen `min_count` times."""
 
     penalty: float = 10_000.0
     tag_scale: float = 2.0
     steps: int = 4000
-    paired_steps: int = 600
+    reward_steps: int = 400
     batch: int = 96
+    reward_batch: int = 32
     held_out: int = 500
     width: int = 256
     layers: int = 4
@@ -82,8 +84,11 @@ class BaseSettings:
     seed: int = 0
 
 
-def coco_set(photos: Path, captions: Path, left_out: frozenset[str], weight: float) -> tuple[PhotoSet, list[str]]:
-    """COCO's photos that are here, and the captions of those that are not. left_out: names of photos to never see."""
+def coco_set(photos: Path, captions: Path, left_out: frozenset[str], weight: float) -> tuple[PhotoSet, list[list[str]]]:
+    """COCO's photos that are here, and the captions of those that are not, photo by photo.
+
+    left_out: names of photos to never see.
+    """
     told: dict[str, list[str]] = {}
     for record in coco_captions.read(captions):
         if isinstance(record, InvalidRecord):
@@ -92,7 +97,7 @@ def coco_set(photos: Path, captions: Path, left_out: frozenset[str], weight: flo
     here = tuple(path for path in sorted(photos.iterdir()) if path.stem in told)
     kept = tuple(path for path in here if path.stem not in left_out)
     names = {path.stem for path in here}
-    others = [text for name, texts in told.items() if name not in names | left_out for text in texts]
+    others = [texts for name, texts in told.items() if name not in names | left_out]
     return PhotoSet(kept, {path.stem: told[path.stem] for path in kept}, weight), others
 
 
@@ -108,7 +113,7 @@ def flickr_set(photos: Path, tokens: Path, weight: float = 1.0) -> PhotoSet:
 def build_base(
     sets: Sequence[PhotoSet],
     more_texts: Sequence[str],
-    bank_texts: Sequence[str],
+    bank_texts: Sequence[Sequence[str]],
     out: Path,
     work: Path,
     encoder: Encoder,
@@ -117,8 +122,8 @@ def build_base(
     settings: BaseSettings,
     progress: Progress,
 ) -> None:
-    """Make the folder `out`. more_texts: for the decoder alone. bank_texts: for the memory and, half of the time, for
-    the decoder: the style it shall write in."""
+    """Make the folder `out`. more_texts: for the decoder alone. bank_texts: captions of photos that are not here, for
+    the memory and, half of the time, for the decoder: the style it shall write in, with those of the first set."""
     features, scores = look_at(sets, work, encoder, detector, progress)
     said = [s.captions[p.stem][:_CAPTIONS] for s in sets for p in s.photos]
     _check_captions(said)
@@ -128,10 +133,9 @@ def build_base(
     photo_vectors = align(features, scores, vectors, counts, detector.names, out, text_encoder, settings)
     gap = GapModel.fit(vectors.reshape(len(flat), -1), np.repeat(photo_vectors, _CAPTIONS, axis=0))
     gap.save(work / "gap")
-    own = sets[0]
-    own_texts = [text for path in own.photos for text in own.captions[path.stem][:_CAPTIONS]]
-    style = [*own_texts, *bank_texts]
-    style_groups = [*np.repeat(np.arange(len(own.photos)), _CAPTIONS), *range(10**6, 10**6 + len(bank_texts))]
+    own = [sets[0].captions[path.stem][:_CAPTIONS] for path in sets[0].photos]
+    style = [text for texts in (*own, *bank_texts) for text in texts]
+    style_groups = [group for group, texts in enumerate((*own, *bank_texts)) for _ in texts]
     style_vectors = _embedded("sentences of the memory", style, work, text_encoder, progress)
     MemoryBank(style_vectors, style, text_encoder.fingerprint).save(out / "memory.safetensors")
     more_vectors = _embedded("more texts", list(more_texts), work, text_encoder, progress)
@@ -141,14 +145,16 @@ def build_base(
     about = {"encoder": dict(text_encoder.fingerprint)}
     # Style and other texts half and half, whatever their numbers: the smaller part comes again and again.
     again = max(1, round(len(more_texts) / max(1, len(style))))
+    first_free = len(own) + len(bank_texts)
     save_texts(
         work / "texts",
         [plain(text) for text in (*style * again, *more_texts)],
         np.concatenate([np.tile(style_vectors, (again, 1)), more_vectors]),
         words,
         about,
-        groups=[*style_groups * again, *range(2 * 10**6, 2 * 10**6 + len(more_texts))],
+        groups=[*style_groups * again, *range(first_free, first_free + len(more_texts))],
     )
+    save_texts(work / "style", [plain(text) for text in style], style_vectors, words, about, groups=style_groups)
     pairs = np.repeat(photo_vectors, _CAPTIONS, axis=0)
     groups = np.repeat(np.arange(len(said)), _CAPTIONS)
     save_texts(work / "pairs", [plain(text) for text in flat], pairs, words, about, groups=groups)
@@ -273,46 +279,63 @@ def shipped_config() -> dict[str, Any]:
 
 
 def _decoders(out: Path, work: Path, settings: BaseSettings) -> None:
-    """Learn both decoders with the shared trainer, and put them into `out`."""
+    """Learn a decoder by likelihood, tune it twice by reward, and put these two into `out`."""
+    across = {"gap": str(work / "gap"), "gap_strength": [0.6, 1.2], "temperature": 0.02, "bank": 20_000}
+    by_likelihood = {**across, "project_rate": 0.3}
+    _run(
+        "likelihood", "patchioner-decoder", "texts", settings.steps, settings.batch, 1e-3, by_likelihood, work, settings
+    )
+    start = {"init_from": str(work / "likelihood")}
+    rewarded = {
+        "decoder": ("style", {**across, "project_rate": 0.67}),
+        "decoder-paired": ("pairs", {"noise": [0.0, 0.0], "project_rate": 0.25, "temperature": 0.02}),
+    }
+    steps, batch = settings.reward_steps, settings.reward_batch
+    for name, (data, model) in rewarded.items():
+        made = _run(name, "patchioner-reward", data, steps, batch, 1e-4, model, work, settings, start)
+        made.save_pretrained(out / name, half=True)
+
+
+def _run(
+    name: str,
+    task: str,
+    data: str,
+    steps: int,
+    batch: int,
+    rate: float,
+    model: dict[str, Any],
+    work: Path,
+    settings: BaseSettings,
+    start: dict[str, Any] | None = None,
+) -> PrefixDecoder:
+    """One run of the shared trainer in work/name, on the texts in work/data."""
     width = settings.width
     shape = {"width": width, "layers": settings.layers, "feed_forward": 4 * width, "prefix": 4, "max_words": 30}
-    across = {"gap": str(work / "gap"), "gap_strength": [0.6, 1.2], "project_rate": 0.3, "temperature": 0.02}
-    jobs: dict[str, tuple[str, int, float, dict[str, Any], dict[str, Any]]] = {
-        "decoder": ("texts", settings.steps, 1e-3, {**across, "bank": 20_000}, {}),
-        "decoder-paired": (
-            "pairs",
-            settings.paired_steps,
-            2e-4,
-            {"noise": [0.0, 0.01]},
-            {"init_from": str(work / "decoder")},
-        ),
+    table = {
+        "name": f"saywhere-base, {name}",
+        "task": task,
+        "seed": settings.seed,
+        "model": {**shape, **model},
+        "data": {"folder": str(work / data), "held_out": settings.held_out},
+        "train": {
+            "steps": steps,
+            "batch_size": batch,
+            "lr": rate,
+            "betas": [0.9, 0.98],
+            "weight_decay": 0.02,
+            "clip_norm": 1.0,
+            **(start or {}),
+        },
+        "schedule": {"kind": "cosine", "warmup_steps": min(200, max(1, steps // 20))},
+        "validate": {"every_steps": 500},
+        "checkpoint": {"every_steps": 100},
     }
-    for name, (data, steps, rate, model, more) in jobs.items():
-        table = {
-            "name": f"saywhere-base, {name}",
-            "task": "patchioner-decoder",
-            "seed": settings.seed,
-            "model": {**shape, **model},
-            "data": {"folder": str(work / data), "held_out": settings.held_out},
-            "train": {
-                "steps": steps,
-                "batch_size": settings.batch,
-                "lr": rate,
-                "betas": [0.9, 0.98],
-                "weight_decay": 0.02,
-                "clip_norm": 1.0,
-                **more,
-            },
-            "schedule": {"kind": "cosine", "warmup_steps": min(200, max(1, steps // 10))},
-            "validate": {"every_steps": 500},
-            "checkpoint": {"every_steps": 250},
-        }
-        if train(parse_recipe(table, name), work / name).status == "interrupted":
-            raise KeyboardInterrupt
-        model_made = load_run(work / name, "last").model
-        if not isinstance(model_made, PrefixDecoder):
-            raise TypeError(f"the run {name} made a {type(model_made).__name__}")
-        model_made.save_pretrained(out / name, half=True)
+    if train(parse_recipe(table, name), work / name).status == "interrupted":
+        raise KeyboardInterrupt
+    made = load_run(work / name, "last").model
+    if not isinstance(made, PrefixDecoder):
+        raise TypeError(f"the run {name} made a {type(made).__name__}")
+    return made
 
 
 def _embedded(

@@ -12,7 +12,12 @@ from saywhere.learn.recipe import Recipe, read_recipe
 from saywhere.learn.tables import checked
 from saywhere.learn.task import Task, TaskClass
 
-_TASKS: dict[str, str] = {"mitr": "saywhere.models.mitr.task:MitrTask"}
+_TASKS: dict[str, str] = {
+    "mitr": "saywhere.models.mitr.task:MitrTask",
+    "patchioner-alignment": "saywhere.models.patchioner.tasks:AlignmentTask",
+    "patchioner-decoder": "saywhere.models.patchioner.tasks:DecoderTask",
+    "patchioner-reward": "saywhere.learn.reward:RewardTask",
+}
 
 
 def register(name: str, where: str) -> None:

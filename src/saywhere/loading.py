@@ -1,0 +1,101 @@
+"""Models by name: the one that comes with the package, a folder, or one on the hub.
+
+load()                        saywhere-base, which never saw a photo together with its caption
+load("saywhere-base:paired")  the same eyes; its writer saw photos with their captions
+load("runs/mine")             a folder with seer.json;  "runs/mine:NAME" takes another of its writers
+load("owner/name")            the hub
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from importlib.resources import files
+from os import PathLike, fspath
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from saywhere.core.errors import InvalidFile, UnknownName, require
+
+if TYPE_CHECKING:
+    from saywhere.models.patchioner.seer import Seer
+
+BASE = "saywhere-base"
+PAIRED = f"{BASE}:paired"
+NAMES = (BASE, PAIRED)
+_SEER = "seer.json"
+_HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*")
+_HUB_FILES = ["*.json", "*.safetensors", "*.txt", "*.md"]
+
+
+@dataclass(frozen=True, slots=True)
+class ModelFolder:
+    """Where a model is. folder: with seer.json. writer: which of its writers; empty for the first."""
+
+    folder: Path
+    writer: str = ""
+
+
+def load(name: str | PathLike[str] = BASE) -> Seer:
+    """A model by name, folder or hub id, ready to look. What it needs of others is fetched if it is not there."""
+    found = find(name)
+    require("torch", needed_for=f"the model {str(name)!r}", extra="models")
+    from saywhere.models.patchioner.seer import open_seer
+
+    return open_seer(found.folder, found.writer)
+
+
+def find(name: str | PathLike[str] = BASE) -> ModelFolder:
+    """Where the model of this name is; one on the hub is fetched."""
+    named = fspath(name)
+    if isinstance(name, PathLike) or Path(named).is_dir():
+        return ModelFolder(_checked(Path(named)))
+    stem, _, writer = named.partition(":") if named.count(":") == 1 else (named, "", "")
+    if stem == BASE:
+        return ModelFolder(_embedded(), writer)
+    if Path(stem).is_dir():
+        return ModelFolder(_checked(Path(stem)), writer)
+    if _HUB_ID.fullmatch(stem):
+        return ModelFolder(_checked(_from_hub(stem)), writer)
+    raise UnknownName("model", named, NAMES)
+
+
+def needed_assets(name: str | PathLike[str] = BASE, *, texts: bool = True) -> tuple[str, ...]:
+    """The names of the assets that a model needs. texts: also for finding texts in photos."""
+    from saywhere.assets import listed
+    from saywhere.language.embed import MINILM
+    from saywhere.models.patchioner.seer import read_config
+    from saywhere.vision.detector import NAME as DETECTOR
+
+    config = read_config(find(name).folder)
+    wanted = [config.encoder, *([DETECTOR] if config.detector else []), *([MINILM] if texts else [])]
+    known = {asset.name for asset in listed()}
+    return tuple(asset for asset in wanted if asset in known)
+
+
+def _embedded() -> Path:
+    folder = Path(str(files("saywhere.models") / "base"))
+    if not (folder / _SEER).is_file():
+        raise InvalidFile(
+            folder,
+            f"the weights of {BASE} did not come with this copy of saywhere",
+            "install a release, or name another model: a folder or owner/name on the hub",
+        )
+    return folder
+
+
+def _checked(folder: Path) -> Path:
+    if not (folder / _SEER).is_file():
+        raise InvalidFile(folder, f"is not a model: there is no {_SEER} in it")
+    return folder
+
+
+def _from_hub(repo_id: str) -> Path:
+    hub = require("huggingface_hub", needed_for=f"fetching {repo_id!r} from the hub", extra="models")
+    errors = require("huggingface_hub.errors", needed_for=f"fetching {repo_id!r} from the hub", extra="models")
+    try:
+        return Path(hub.snapshot_download(repo_id, allow_patterns=_HUB_FILES))
+    except (OSError, ValueError, errors.HTTPError) as error:
+        reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
+        hint = f"or did you mean {BASE}?"
+        raise InvalidFile(repo_id, f"is no folder here, and the hub does not give it: {reason}", hint) from error

@@ -1,0 +1,211 @@
+"""A memory bank on disk: one safetensors file, so that vectors and sentences cannot be parted.
+
+    vectors   F16 (n, d)   rows of length 1
+    text      U8  (bytes)  all sentences in UTF-8, one after the other
+    ends      I64 (n,)     where each sentence ends in `text`
+
+Its metadata say what it is, which text encoder made the vectors and from what, and the SHA-256 of the three together.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import mmap
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO, overload
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from saywhere.atomic import write_atomic
+from saywhere.core.errors import InvalidFile
+
+Halves = NDArray[np.float16]
+Ints = NDArray[np.int64]
+Bytes = NDArray[np.uint8]
+
+KIND, _FORMAT = "memory-bank", "1"
+_LARGEST_HEADER = 2**24
+_HASHED_AT_ONCE = 2**22
+# Pages of the file beyond this many bytes are let go once they were used: a bank may be larger than the memory.
+_RESIDENT_BYTES = 512 * 2**20
+
+
+class _Tensor(msgspec.Struct):
+    dtype: str
+    shape: list[int]
+    data_offsets: tuple[int, int]
+
+
+class _Metadata(msgspec.Struct):
+    kind: str
+    format: str
+    encoder: str
+    source: str
+    sha256: str
+
+
+class _Header(msgspec.Struct, forbid_unknown_fields=True):
+    about: _Metadata = msgspec.field(name="__metadata__")
+    vectors: _Tensor
+    text: _Tensor
+    ends: _Tensor
+
+
+class Sentences(Sequence[str]):
+    """The sentences of a bank, decoded when asked for. text: UTF-8. ends: where each ends in it."""
+
+    def __init__(self, text: Bytes, ends: Ints) -> None:
+        self.text, self.ends = text, ends
+
+    @classmethod
+    def packed(cls, sentences: Sequence[str]) -> Sentences:
+        parts = [sentence.encode() for sentence in sentences]
+        ends = np.cumsum([len(part) for part in parts], dtype=np.int64)
+        return cls(np.frombuffer(b"".join(parts), dtype=np.uint8), ends)
+
+    def __len__(self) -> int:
+        return len(self.ends)
+
+    @overload
+    def __getitem__(self, index: int) -> str: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[str]: ...
+    def __getitem__(self, index: int | slice) -> str | list[str]:
+        if isinstance(index, slice):
+            return [self[i] for i in range(*index.indices(len(self)))]
+        place = range(len(self))[index]
+        start = int(self.ends[place - 1]) if place else 0
+        return self.text[start : int(self.ends[place])].tobytes().decode()
+
+
+class Mapping16:
+    """Rows of float16 that lie in a mapped file.
+
+    rows: (n, d). `let_go` gives back pages that were used, so that the whole file never is in memory at once.
+    """
+
+    def __init__(self, mapped: mmap.mmap, offset: int, shape: tuple[int, int]) -> None:
+        self._mapped, self._offset, self._row_bytes = mapped, offset, 2 * shape[1]
+        self.rows: Halves = np.frombuffer(mapped, np.float16, shape[0] * shape[1], offset).reshape(shape)
+
+    def let_go(self, first: int, stop: int) -> None:
+        """Rows first … stop are not needed now. The first half gigabyte of the file stays where it is."""
+        start = max(_RESIDENT_BYTES, self._offset + first * self._row_bytes)
+        start -= start % mmap.PAGESIZE
+        end = self._offset + stop * self._row_bytes
+        end -= end % mmap.PAGESIZE
+        if end > start and hasattr(mmap, "MADV_DONTNEED"):
+            self._mapped.madvise(mmap.MADV_DONTNEED, start, end - start)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class BankFile:
+    """What a file holds, mapped. encoder: fingerprint of the text encoder. source: where the sentences came from."""
+
+    vectors: Mapping16
+    sentences: Sentences
+    encoder: dict[str, Any]
+    source: dict[str, Any]
+
+
+def write_bank(
+    path: str | Path, vectors: Halves, sentences: Sentences, encoder: Mapping[str, Any], source: Mapping[str, Any]
+) -> None:
+    """Write a bank, whole or not at all."""
+    parts: list[tuple[str, str, NDArray[Any]]] = [
+        ("vectors", "F16", np.ascontiguousarray(vectors)),
+        ("text", "U8", sentences.text),
+        ("ends", "I64", sentences.ends),
+    ]
+    digest = hashlib.sha256()
+    for _, _, array in parts:
+        digest.update(array.data if array.size else b"")
+    about = {"kind": KIND, "format": _FORMAT, "encoder": json.dumps(encoder), "source": json.dumps(source)}
+    header: dict[str, object] = {"__metadata__": about | {"sha256": digest.hexdigest()}}
+    at = 0
+    for name, dtype, array in parts:
+        header[name] = {"dtype": dtype, "shape": list(array.shape), "data_offsets": [at, at + array.nbytes]}
+        at += array.nbytes
+    encoded = json.dumps(header).encode()
+    encoded += b" " * (-len(encoded) % 8)
+    with write_atomic(path) as file:
+        file.write(len(encoded).to_bytes(8, "little") + encoded)
+        for _, _, array in parts:
+            file.write(array.data if array.size else b"")
+
+
+def open_bank(path: str | Path, *, verify: bool) -> BankFile:
+    """Map a bank. verify: read it once to see that vectors and sentences are those that were written together."""
+    try:
+        with Path(path).open("rb") as file:
+            header, start = _header(path, file)
+            size = file.seek(0, 2)
+            shape = _checked_layout(path, header, size - start)
+            if verify:
+                _check_digest(path, file, start, header.about.sha256)
+            # A private mapping: torch wants memory that could be written, and what is written stays out of the file.
+            mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY)
+    except OSError as error:
+        raise InvalidFile(path, f"cannot be opened: {error.strerror or error}") from error
+    text_at, ends_at = start + header.text.data_offsets[0], start + header.ends.data_offsets[0]
+    text = np.frombuffer(mapped, np.uint8, header.text.shape[0], text_at)
+    # Copied: it may lie at an odd place, and is small.
+    ends = np.frombuffer(mapped, np.uint8, 8 * shape[0], ends_at).copy().view(np.int64)
+    if ends[-1] != len(text) or (np.diff(ends, prepend=0) < 1).any():
+        raise InvalidFile(path, "the ends of its sentences do not fit its text")
+    vectors = Mapping16(mapped, start + header.vectors.data_offsets[0], shape)
+    encoder, source = (_object(path, value) for value in (header.about.encoder, header.about.source))
+    return BankFile(vectors, Sentences(text, ends), encoder, source)
+
+
+def _header(path: str | Path, file: BinaryIO) -> tuple[_Header, int]:
+    """The header, and where the data begin."""
+    length = int.from_bytes(file.read(8), "little")
+    encoded = file.read(length) if 0 < length <= _LARGEST_HEADER else b""
+    try:
+        header = msgspec.json.decode(encoded, type=_Header)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise InvalidFile(path, f"is not a memory bank: {error}", "make one with: saywhere build memory") from error
+    if (header.about.kind, header.about.format) != (KIND, _FORMAT):
+        found = f"{header.about.kind!r} of format {header.about.format!r}"
+        raise InvalidFile(path, f"holds {found}; this reads {KIND!r} of format {_FORMAT!r}")
+    return header, 8 + length
+
+
+def _checked_layout(path: str | Path, header: _Header, size: int) -> tuple[int, int]:
+    """(n, d), once all three tensors are of their kinds and fill the file."""
+    at, shapes = 0, []
+    for name, dtype, bytes_each, dimensions in (("vectors", "F16", 2, 2), ("text", "U8", 1, 1), ("ends", "I64", 8, 1)):
+        tensor: _Tensor = getattr(header, name)
+        wanted = (at, at + bytes_each * int(np.prod(tensor.shape, dtype=object)))
+        if tensor.dtype != dtype or len(tensor.shape) != dimensions or tensor.data_offsets != wanted:
+            raise InvalidFile(path, f"its tensor {name!r} is not the {dtype} of a memory bank")
+        at = wanted[1]
+        shapes.append(tensor.shape)
+    if at != size:
+        raise InvalidFile(path, f"has {size:,} bytes of data, not {at:,}", "was it cut off?")
+    (count, width), _, (ends,) = shapes
+    if count < 1 or width < 1 or ends != count:
+        raise InvalidFile(path, f"has {count} vectors of {width} numbers and {ends} sentences")
+    return count, width
+
+
+def _check_digest(path: str | Path, file: BinaryIO, start: int, sha256: str) -> None:
+    digest = hashlib.sha256()
+    file.seek(start)
+    while part := file.read(_HASHED_AT_ONCE):
+        digest.update(part)
+    if digest.hexdigest() != sha256:
+        raise InvalidFile(path, "is not as it was written: its SHA-256 differs", "make or fetch it again")
+
+
+def _object(path: str | Path, text: str) -> dict[str, Any]:
+    try:
+        return msgspec.json.decode(text, type=dict[str, Any])
+    except msgspec.DecodeError as error:
+        raise InvalidFile(path, f"its metadata are damaged: {error}") from error

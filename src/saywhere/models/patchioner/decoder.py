@@ -1,0 +1,255 @@
+"""PrefixDecoder: a small causal transformer that puts a vector into words.
+
+It reads: the vector as k places, a second vector if it has one, a prompt if there is one, the begin of the text, the
+text. It says the next piece at every place from the begin on.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import torch
+from numpy.typing import ArrayLike
+from torch import Tensor, nn
+from torch.nn import functional
+
+from saywhere.core.errors import InvalidFile, InvalidValue, UnknownName
+from saywhere.language.vocabulary import BEGIN_ID, END_ID, FIRST_PIECE_ID, PAD_ID, Vocabulary
+from saywhere.models.patchioner.config import DecoderConfig
+from saywhere.models.patchioner.decode import GREEDY, Rules, Said, Steps, Writer, Writing, Written, draws, search
+from saywhere.models.patchioner.folder import fit, load_part, save_part
+from saywhere.models.patchioner.layers import Block, Cache, Packed, as_vectors, initialise, unit
+
+__all__ = ["DecoderConfig", "PrefixDecoder", "Writer", "Writing", "Written"]
+
+VOCABULARY = "vocabulary.json"
+_KIND = "patchioner-decoder"
+_ROWS = 512
+"""Beams that are written at once, so that what is kept of them stays small."""
+
+
+class PrefixDecoder(nn.Module):
+    """GPT-2 style: learnt positions, norms first, GELU, one table for reading and saying words.
+
+    Scores have a row for the end of the text and one for each piece: row = id − 2.
+    """
+
+    def __init__(self, config: DecoderConfig, vocabulary: Vocabulary) -> None:
+        super().__init__()
+        if len(vocabulary) != config.words:
+            raise InvalidValue("vocabulary", f"has {len(vocabulary):,} pieces, but the config says {config.words:,}")
+        self.config, self.vocabulary = config, vocabulary
+        self.prefix = nn.Linear(config.vector_size, config.prefix * config.width)
+        self.extra = nn.Linear(config.extra_size, config.width) if config.extra_size else None
+        self.words = nn.Embedding(FIRST_PIECE_ID + config.words, config.width)
+        self.positions = nn.Embedding(config.places, config.width)
+        self.blocks = nn.ModuleList(
+            Block(config.width, config.heads, config.feed_forward, config.dropout) for _ in range(config.layers)
+        )
+        self.norm = nn.LayerNorm(config.width)
+        self.drop = nn.Dropout(config.dropout)
+        initialise(self, config.layers)
+
+    @classmethod
+    def fresh(cls, config: DecoderConfig, vocabulary: Vocabulary, seed: int) -> PrefixDecoder:
+        """A network with random weights that depend on the seed alone."""
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(seed)
+            return cls(config, vocabulary)
+
+    @property
+    def size(self) -> int:
+        """d, numbers in the vectors it reads."""
+        return self.config.vector_size
+
+    def forward(self, vectors: Tensor, words: Tensor, extra: Tensor | None = None) -> Tensor:
+        """(m, t, V + 1) scores of what follows each of (m, t) ids. vectors: (m, d), of any length but 0.
+
+        words: each row an optional prompt, then BEGIN_ID, then the text; padded at the end with PAD_ID.
+        """
+        return self.say(self.read(vectors, words, extra))
+
+    def read(self, vectors: Tensor, words: Tensor, extra: Tensor | None = None) -> Tensor:
+        """(m, t, width) the state after each of (m, t) ids; what comes after padding means nothing."""
+        x = self._embedded(vectors, words, extra)
+        packed = Packed.of(functional.pad(words != PAD_ID, (x.shape[1] - words.shape[1], 0), value=True))
+        x = packed.pack(x)
+        for block in self.blocks:
+            x = block(x, packed=packed)
+        return packed.unpack(self.norm(x))[:, self.config.before_words :]
+
+    def say(self, states: Tensor) -> Tensor:
+        """(…, V + 1) scores from (…, width) states."""
+        return functional.linear(states, self.words.weight[END_ID:])
+
+    def loss(self, vectors: Tensor, words: Tensor, extra: Tensor | None = None, smoothing: float = 0.0) -> Tensor:
+        """The mean cross entropy of the pieces and ends of all texts. words: as in `forward`, ends included.
+
+        Prompts and padding are read, not learnt to say. smoothing: of the labels.
+        """
+        read, said = words[:, :-1], words[:, 1:]
+        counted = text_places(words)
+        states = self.read(vectors, read, extra)[counted]
+        # Only places that count are brought to the vocabulary, which is most of the work.
+        return functional.cross_entropy(self.say(states), said[counted] - END_ID, label_smoothing=smoothing)
+
+    def write(
+        self,
+        vectors: ArrayLike,
+        how: Writing = GREEDY,
+        prompts: Sequence[str] | None = None,
+        extra: ArrayLike | None = None,
+    ) -> list[Written]:
+        """A text for each of (m, d) vectors: the same whether it is written alone or among others.
+
+        prompts: for each vector a text to start from, "" for none; for a decoder that learnt with prompts.
+        extra: (m, e) second vectors, for a decoder that has them.
+        """
+        rows = as_vectors(vectors, "vectors", self.config.vector_size)
+        seconds = self._checked_extra(extra, len(rows))
+        begins = self._begins(prompts, len(rows))
+        texts: list[Written | None] = [None] * len(rows)
+        with resting(self):
+            for group in _groups([len(begin) for begin in begins], self._at_once(how)):
+                second = None if seconds is None else seconds[group].to(self.device)
+                said = self._search(rows[group].to(self.device), [begins[i] for i in group], second, how)
+                for i, one in zip(group, said, strict=True):
+                    texts[i] = self._written(one)
+        return [text for text in texts if text is not None]
+
+    def save_pretrained(self, folder: str | Path, *, half: bool = False) -> None:
+        """Weights, config and vocabulary into a folder. half: store float16, which loads as float32."""
+        files = {VOCABULARY: self.vocabulary.to_json().encode()}
+        save_part(folder, _KIND, self.config.to_dict(), self.state_dict(), files, half=half)
+
+    @classmethod
+    def from_pretrained(cls, source: str | Path, revision: str | None = None) -> PrefixDecoder:
+        """A decoder from a folder, or from the hub ("owner/name"), at rest."""
+        part = load_part(source, _KIND, revision)
+        try:
+            config = DecoderConfig.from_dict(part.config)
+            vocabulary = Vocabulary.from_json(part.files[VOCABULARY].decode())
+            model = cls(config, vocabulary)
+        except (InvalidValue, UnknownName, KeyError, UnicodeDecodeError) as error:
+            raise InvalidFile(part.folder, f"is not a decoder: {error}") from error
+        fit(model, part)
+        return model.eval()
+
+    def steps(self, vectors: Tensor, words: Tensor, most: int, extra: Tensor | None = None) -> Steps:
+        """This decoder after (m, d) vectors and (m, t) ids, ready to go on for at most `most` words."""
+        return _DecoderSteps(self, self._embedded(vectors, words, extra), most)
+
+    @property
+    def device(self) -> torch.device:
+        return self.words.weight.device
+
+    def _embedded(self, vectors: Tensor, words: Tensor, extra: Tensor | None) -> Tensor:
+        """(m, places, width) everything that is read, before the blocks."""
+        config = self.config
+        # Elements of size about 1, so that the map learns as fast as those inside the network.
+        scaled = unit(vectors) * math.sqrt(config.vector_size)
+        parts = [self.prefix(scaled).view(len(vectors), config.prefix, config.width)]
+        if (extra is None) != (self.extra is None):
+            raise InvalidValue("extra", f"vectors of {config.extra_size} numbers are what this decoder was made for")
+        if self.extra is not None and extra is not None:
+            parts.append(self.extra(extra)[:, None])
+        x = torch.cat([*parts, self.words(words)], dim=1)
+        if x.shape[1] > config.places:
+            reason = f"take {x.shape[1]} places with the vectors; the decoder has {config.places}"
+            raise InvalidValue("words", reason)
+        embedded: Tensor = self.drop(x + self.positions.weight[: x.shape[1]])
+        return embedded
+
+    def _search(self, vectors: Tensor, begins: list[tuple[int, ...]], extra: Tensor | None, how: Writing) -> list[Said]:
+        most = how.most_words(self.config.max_words)
+        unknown = self.vocabulary.unknown_id
+        rules = Rules(how, most, (0,), () if unknown is None else (unknown - END_ID,))
+        words = torch.tensor(begins, device=vectors.device)
+        steps = self.steps(vectors, words, most, extra)
+        if how.method != "nucleus":
+            return search(steps, rules)
+        keys = [row.numpy().tobytes() + repr(begin).encode() for row, begin in zip(vectors.cpu(), begins, strict=True)]
+        return search(steps, rules, draws(keys, how.seed, most))
+
+    def _begins(self, prompts: Sequence[str] | None, count: int) -> list[tuple[int, ...]]:
+        """For each vector the ids up to and with the begin of its text."""
+        if prompts is None:
+            return [(BEGIN_ID,)] * count
+        if len(prompts) != count:
+            raise InvalidValue("prompts", f"there are {len(prompts)} for {count} vectors")
+        begins = [(*self.vocabulary.encode(prompt.split()).ids, BEGIN_ID) for prompt in prompts]
+        longest = max((len(begin) - 1 for begin in begins), default=0)
+        if longest > self.config.prompt_words:
+            reason = f"have up to {longest} pieces; the decoder learnt with up to {self.config.prompt_words}"
+            raise InvalidValue("prompts", reason)
+        return begins
+
+    def _checked_extra(self, extra: ArrayLike | None, count: int) -> Tensor | None:
+        if extra is None:
+            return None
+        checked = as_vectors(extra, "extra vectors", self.config.extra_size)
+        if len(checked) != count:
+            raise InvalidValue("extra vectors", f"there are {len(checked)} for {count} vectors")
+        return checked
+
+    def _at_once(self, how: Writing) -> int:
+        return max(1, _ROWS // (how.beams if how.method == "beam" else 1))
+
+    def _written(self, said: Said) -> Written:
+        text = self.vocabulary.text([token + END_ID for token in said.tokens])
+        return Written(text, said.score, said.logprobs, said.ended)
+
+
+class _DecoderSteps:
+    """A decoder, one word at a time, with the keys and values of earlier places kept."""
+
+    def __init__(self, model: PrefixDecoder, read: Tensor, most: int) -> None:
+        self.model, self.place = model, read.shape[1]
+        self._read = read
+        self.caches = [Cache(self.place + most) for _ in model.blocks]
+
+    def start(self) -> Tensor:
+        return self._scores(self._read)
+
+    def advance(self, tokens: Tensor) -> Tensor:
+        x = self.model.words(tokens + END_ID) + self.model.positions.weight[self.place]
+        self.place += 1
+        return self._scores(x[:, None])
+
+    def reorder(self, rows: Tensor) -> None:
+        for cache in self.caches:
+            cache.reorder(rows)
+
+    def _scores(self, x: Tensor) -> Tensor:
+        for block, cache in zip(self.model.blocks, self.caches, strict=True):
+            x = block(x, cache)
+        return self.model.say(self.model.norm(x[:, -1]))
+
+
+@contextmanager
+def resting(model: nn.Module) -> Iterator[None]:
+    """A network without dropout and gradients, whatever it was doing; afterwards as before."""
+    training = model.training
+    model.eval()
+    try:
+        with torch.no_grad():
+            yield
+    finally:
+        model.train(training)
+
+
+def text_places(words: Tensor) -> Tensor:
+    """(m, t − 1) which places of (m, t) ids say a piece of the text or its end, rather than of a prompt or padding."""
+    began = (words[:, :-1] == BEGIN_ID).cumsum(dim=1) > 0
+    return began & (words[:, 1:] != PAD_ID)
+
+
+def _groups(lengths: Sequence[int], most: int) -> list[list[int]]:
+    """Indices with the same length together, at most so many at once: no padding, so nothing can leak."""
+    by_length: dict[int, list[int]] = {}
+    for i, length in enumerate(lengths):
+        by_length.setdefault(length, []).append(i)
+    return [group[i : i + most] for group in by_length.values() for i in range(0, len(group), most)]

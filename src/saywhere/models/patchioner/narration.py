@@ -1,0 +1,108 @@
+"""A narrative from the photo alone: what to tell, in which order, and in which words."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from saywhere.core import WordBoxes
+from saywhere.language.phrases import english
+from saywhere.models.grounded import Grounded
+from saywhere.vision import Found
+
+BoxXyxy = tuple[float, float, float, float]
+_LEAST_SCORE = 0.35
+_FINITE = frozenset({"VBZ", "VBP", "VBD", "MD"})
+"""spaCy's tags of verbs that make a sentence."""
+_SAME_THING = 0.5
+"""Boxes that share more than this of their union are one thing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """A sentence and the box it is about."""
+
+    text: str
+    box_xyxy: BoxXyxy
+
+
+def worth_telling(found: Sequence[Found], most: int, least_score: float = _LEAST_SCORE) -> list[Found]:
+    """The things to tell, in the order that people do: what is large, sure and in the middle first; no thing twice.
+
+    A thing of a kind told already waits until every other kind is told.
+    """
+    waiting = [one for one in found if one.score >= least_score]
+    chosen: list[Found] = []
+    while waiting and len(chosen) < most:
+        best = max(waiting, key=lambda one: _appeal(one) * 0.25 ** sum(one.name == c.name for c in chosen))
+        chosen.append(best)
+        waiting = [one for one in waiting if overlap(one.box_xyxy, best.box_xyxy) < _SAME_THING]
+    return chosen
+
+
+def _appeal(one: Found) -> float:
+    x1, y1, x2, y2 = one.box_xyxy
+    off_centre = math.hypot((x1 + x2) / 2 - 0.5, (y1 + y2) / 2 - 0.5)
+    return one.score * math.sqrt((x2 - x1) * (y2 - y1)) * (1 - 0.5 * off_centre)
+
+
+def overlap(a: BoxXyxy, b: BoxXyxy) -> float:
+    """Intersection over union."""
+    width, height = (min(a[i + 2], b[i + 2]) - max(a[i], b[i]) for i in (0, 1))
+    if width <= 0 or height <= 0:
+        return 0.0
+    areas = sum((box[2] - box[0]) * (box[3] - box[1]) for box in (a, b))
+    return width * height / (areas - width * height)
+
+
+def compose(whole: str, told: Sequence[Told], ground: Callable[[Sequence[str]], Grounded] | None = None) -> Grounded:
+    """Sentences joined into a narrative. ground: finds the words of the first sentence; without it they have no place.
+
+    A sentence whose nouns were all said before is left out.
+    """
+    first = _sentence(whole)
+    nowhere = Grounded(tuple(first), WordBoxes(np.full((len(first), 4), np.nan)))
+    opening = nowhere if ground is None else ground(first)
+    said = _nouns(whole)
+    words, boxes = list(opening.words), [*opening.boxes.boxes_xyxy]
+    for one in told:
+        named = _nouns(one.text)
+        if not named or named <= said:
+            continue
+        said |= named
+        sentence = _sentence(_placed_in_words(one))
+        words += sentence
+        boxes += [np.array(one.box_xyxy)] * len(sentence)
+    return Grounded(tuple(words), WordBoxes(np.array(boxes).reshape(-1, 4)))
+
+
+def _placed_in_words(told: Told) -> str:
+    """ "On the left there is a dog", "there are two dogs", but "on the left, a dog is running"."""
+    place, read = where(told.box_xyxy), english()(told.text)
+    if any(token.tag_ in _FINITE for token in read):
+        return f"{place}, {told.text}"
+    chunk = next(iter(read.noun_chunks), None)
+    many = chunk is not None and chunk.root.tag_ in ("NNS", "NNPS")
+    return f"{place} there {'are' if many else 'is'} {told.text}"
+
+
+def where(box_xyxy: BoxXyxy) -> str:
+    """The place of a box in words, by the third of the photo its middle lies in: "on the left", "at the top right"."""
+    x, y = (box_xyxy[0] + box_xyxy[2]) / 2, (box_xyxy[1] + box_xyxy[3]) / 2
+    across = "left" if x < 1 / 3 else "right" if x > 2 / 3 else ""
+    along = "top" if y < 1 / 3 else "bottom" if y > 2 / 3 else ""
+    if along:
+        return f"at the {along} {across}".rstrip()
+    return f"on the {across}" if across else "in the middle"
+
+
+def _sentence(text: str) -> list[str]:
+    words = text.split()
+    return [words[0].capitalize(), *words[1:-1], words[-1] + "."] if len(words) > 1 else [f"{text.capitalize()}."]
+
+
+def _nouns(text: str) -> set[str]:
+    return {token.lemma_.lower() for token in english()(text) if token.pos_ in ("NOUN", "PROPN")}

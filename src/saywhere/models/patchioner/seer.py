@@ -1,0 +1,319 @@
+"""Look once, ask often: an encoder, its alignment, a memory and a writer, joined.
+
+seer = Seer.from_pretrained("folder")
+look = seer.look("kitchen.jpg")                 # heavy, once
+look.captions([Box(0.1, 0.2, 0.4, 0.6), trace]) # cheap, often
+look.ground("a cup beside a spoon")             # a narrative: a box for every word, a trace through them
+look.narrate()                                  # a narrative from the photo alone
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, fields
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image
+
+from saywhere.atomic import write_atomic
+from saywhere.core import AttentionMap, Box, InvalidFile, InvalidValue, Narrative, Region, UnknownName, WholeImage
+from saywhere.models.grounded import Grounded
+from saywhere.models.patchioner.alignment import Alignment, LinearAlignment
+from saywhere.models.patchioner.decode import Writer, Writing
+from saywhere.models.patchioner.decoder import PrefixDecoder
+from saywhere.models.patchioner.gap import Direct, Gap, MemoryGap
+from saywhere.models.patchioner.grounding import Grounder, noun_phrases, spread
+from saywhere.models.patchioner.memory import MemoryBank, Nearest
+from saywhere.models.patchioner.narration import Told, compose, worth_telling
+from saywhere.models.patchioner.sight import Blend, Sight
+from saywhere.models.patchioner.tags import ClassNames, Tags
+from saywhere.vision import Encoder, Found, PhotoLike, View, read_photo
+
+if TYPE_CHECKING:
+    from saywhere.language.embed import TextEncoder
+
+Floats = NDArray[np.float32]
+CONFIG = "seer.json"
+SKILLS = ("caption", "ground", "narrate")
+_MOST_TOLD = 4
+_MOST_WORDS = 2000
+GAPS = ("memory", "direct")
+
+
+@dataclass(frozen=True, slots=True)
+class RegionCaption:
+    """What a region shows.
+
+    text: the caption. score: the mean log-probability of its words. similarity: the cosine of the region with the
+    nearest sentence of the memory. sure: whether that is near enough to rely on. nearest: those sentences.
+    """
+
+    text: str
+    score: float
+    similarity: float
+    sure: bool
+    nearest: tuple[Nearest, ...] = ()
+
+    def __str__(self) -> str:
+        return self.text if self.sure else f"{self.text} (unsure)"
+
+
+@dataclass(frozen=True, slots=True)
+class Manners:
+    """How a seer behaves.
+
+    least_similarity: a caption is sure from this cosine with the nearest sentence on. least_grounding: a phrase is
+    found from this cosine on. writing: how words are chosen.
+    """
+
+    least_similarity: float = 0.0
+    least_grounding: float = 0.0
+    writing: Writing = field(default_factory=Writing)
+
+
+class Seer:
+    """Everything that is needed to look at photos and to talk about them.
+
+    detector, tags: both or none. names: what the encoder's own classifier calls things. bank: gives each caption its
+    nearest sentences, whatever the gap is closed with.
+    """
+
+    skills = SKILLS
+
+    def __init__(
+        self,
+        encoder: Encoder,
+        alignment: Alignment,
+        gap: Gap,
+        writer: Writer,
+        *,
+        bank: MemoryBank,
+        text_encoder: TextEncoder | None = None,
+        detector: Any = None,
+        tags: Tags | None = None,
+        classes: ClassNames | None = None,
+        blend: Blend | None = None,
+        manners: Manners | None = None,
+        name: str = "seer",
+    ) -> None:
+        if (detector is None) != (tags is None):
+            raise InvalidValue("seer", "a detector and tags for what it finds come together")
+        self.encoder, self.alignment, self.gap, self.writer, self.bank = encoder, alignment, gap, writer, bank
+        self.detector, self.tags, self.classes = detector, tags, classes
+        self.blend, self.manners, self.name = blend or Blend(), manners or Manners(), name
+        self._text_encoder = text_encoder
+
+    @property
+    def text_encoder(self) -> TextEncoder:
+        """What reads texts; opened when the first text is to be found."""
+        if self._text_encoder is None:
+            from saywhere.language.embed import open_text_encoder
+
+            self._text_encoder = open_text_encoder()
+        return self._text_encoder
+
+    def look(self, photo: PhotoLike, image_id: str = "") -> Look:
+        """One photo. image_id: what narratives call it; by default the file's name without its ending."""
+        image = read_photo(photo)
+        name = image_id or (Path(photo).stem if isinstance(photo, str | Path) else "photo")
+        view = self.encoder.look(image)
+        if self.detector is not None:
+            view = replace_found(view, self.detector.find(image))
+        return Look(self, image, view, name)
+
+    def see(self, view: View, image: Image.Image | None = None, image_id: str = "photo") -> Look:
+        """Go on with a view that was made before, by this seer's encoder and detector."""
+        return Look(self, image, view, image_id)
+
+    def texts(self, texts: Sequence[str]) -> Floats:
+        """(n, d) vectors of length 1, in the space of regions."""
+        return self.alignment.texts(self.text_encoder.embed(list(texts)))
+
+
+class Look:
+    """One photo, looked at. view: what the encoder and the detector saw. image: the photo, upright, if it is there."""
+
+    def __init__(self, seer: Seer, image: Image.Image | None, view: View, image_id: str) -> None:
+        self.seer, self.image, self.view, self.image_id = seer, image, view, image_id
+        self.sight = Sight(view, seer.alignment, seer.tags, seer.classes, seer.blend)
+
+    def caption(self, region: Region | None = None, how: Writing | None = None) -> RegionCaption:
+        """What a region shows; the whole photo by default."""
+        return self.captions([WholeImage() if region is None else region], how)[0]
+
+    def captions(self, regions: Sequence[Region], how: Writing | None = None) -> list[RegionCaption]:
+        """What each region shows. The same, but for rounding, alone and among others."""
+        if not regions:
+            return []
+        return self.captions_of(self.sight.vectors(regions), how)
+
+    def captions_of(self, vectors: Floats, how: Writing | None = None) -> list[RegionCaption]:
+        """Captions of (m, d) vectors of length 1."""
+        manners = self.seer.manners
+        closed = self.seer.gap.close(vectors)
+        written = self.seer.writer.write(closed.vectors, how or manners.writing, closed.prompts)
+        nearest = closed.nearest if any(closed.nearest) else self.seer.bank.project(vectors).nearest
+        captions = []
+        for text, near in zip(written, nearest, strict=True):
+            similarity = max(one.cosine for one in near)
+            sure = similarity >= manners.least_similarity
+            captions.append(RegionCaption(text.text, text.score, similarity, sure, tuple(near)))
+        return captions
+
+    def similarity(self, text: str) -> AttentionMap:
+        """Where a text is: the cosine of every patch with it, above the lowest; even if all patches look the same."""
+        cosines = self._grounder.similarity(self.seer.texts([text])[0])
+        above = cosines - cosines.min()
+        return AttentionMap(above if above.any() else np.ones_like(above))
+
+    def ground(self, text: str) -> Narrative:
+        """Where each word of a text is, as a narrative with even timings and a smooth trace through the boxes.
+
+        Phrases that name things are looked for; the words between them stay with the phrase before. A phrase that is
+        not there, by its cosine, has no place; if none is there, the trace is empty.
+        """
+        return self.grounded(text).narrative(self.image_id, origin=self.seer.name)
+
+    def grounded(self, text: str) -> Grounded:
+        """The same as `ground` without times: each word with its box, exactly as it was found."""
+        words = text.split()
+        if not words:
+            raise InvalidValue("text", "has no word")
+        if len(words) > _MOST_WORDS:
+            raise InvalidValue("text", f"has {len(words):,} words, more than {_MOST_WORDS:,}", "ground it in parts")
+        return self._placed(words)
+
+    def narrate(self, most: int = _MOST_TOLD) -> Narrative:
+        """Words and a trace from the photo alone: the whole first, then at most `most` things that it did not name."""
+        if most < 0:
+            raise InvalidValue("most", f"is {most}, not at least 0")
+        things = worth_telling(self.view.found, 2 * most)
+        regions: list[Region] = [WholeImage(), *(Box(*thing.box_xyxy) for thing in things)]
+        whole, *parts = self.captions(regions)
+        sure = [Told(part.text, thing.box_xyxy) for part, thing in zip(parts, things, strict=True) if part.sure]
+        told = compose(whole.text, sure[:most], self._placed)
+        return told.narrative(self.image_id, origin=self.seer.name)
+
+    @cached_property
+    def _grounder(self) -> Grounder:
+        return Grounder(self.sight)
+
+    def _placed(self, words: Sequence[str]) -> Grounded:
+        phrases = noun_phrases(words)
+        vectors = self.seer.texts([phrase.text for phrase in phrases]) if phrases else ()
+        placed = []
+        for phrase, vector in zip(phrases, vectors, strict=True):
+            best = self._grounder.places(vector, phrase.place)[0]
+            if best.cosine >= self.seer.manners.least_grounding:
+                placed.append((phrase, best))
+        return spread(words, placed)
+
+
+def replace_found(view: View, found: Sequence[Found]) -> View:
+    """The same view with these things found in it."""
+    return View(view.frame, view.patches, view.whole, view.attention, tuple(found))
+
+
+class SeerConfig(msgspec.Struct, forbid_unknown_fields=True):
+    """seer.json. encoder, input_px: what looks. gap: "memory" or "direct". writers: folders by name; the first is
+    the default. class_names: whether the encoder's classifier helps. blend, manners: see those classes.
+    beams, no_repeat: see `Writing`."""
+
+    name: str
+    encoder: str
+    input_px: int
+    detector: bool
+    class_names: bool
+    gap: str
+    temperature: float
+    writers: dict[str, str]
+    blend: dict[str, float]
+    least_similarity: float
+    least_grounding: float
+    beams: int = 1
+    no_repeat: int = 0
+
+
+def open_seer(folder: str | Path, writer: str = "", *, encoder: Encoder | None = None, detector: Any = None) -> Seer:
+    """A seer from its folder. writer: which of its writers. encoder, detector: instead of those it names."""
+    from saywhere.vision import open_encoder
+
+    root = Path(folder)
+    config = read_config(root)
+    default = next(iter(config.writers))
+    chosen = writer or default
+    if chosen not in config.writers:
+        raise UnknownName("writer", chosen, config.writers)
+    eye: Any = encoder or open_encoder(config.encoder, config.input_px)
+    if config.detector and detector is None:
+        from saywhere.vision.detector import open_detector
+
+        detector = open_detector()
+    bank = MemoryBank.load(root / "memory.safetensors")
+    gap: Gap = MemoryGap(bank, config.temperature) if config.gap == "memory" else Direct()
+    method = "beam" if config.beams > 1 else "greedy"
+    writing = Writing(method, beams=config.beams, no_repeat=config.no_repeat)
+    return Seer(
+        eye,
+        LinearAlignment.from_pretrained(root / "alignment"),
+        gap,
+        PrefixDecoder.from_pretrained(root / config.writers[chosen]),
+        bank=bank,
+        detector=detector,
+        tags=Tags.from_pretrained(root / "tags") if config.detector else None,
+        classes=_classes(root / "classes", eye) if config.class_names else None,
+        blend=Blend(**config.blend),
+        manners=Manners(config.least_similarity, config.least_grounding, writing),
+        name=config.name if chosen == default else f"{config.name}:{chosen}",
+    )
+
+
+def save_config(folder: str | Path, config: dict[str, Any]) -> None:
+    """Write seer.json after checking it."""
+    checked = msgspec.convert(config, SeerConfig)
+    _check(checked)
+    with write_atomic(Path(folder) / CONFIG) as file:
+        file.write(msgspec.json.format(msgspec.json.encode(checked), indent=2))
+
+
+def read_config(folder: str | Path) -> SeerConfig:
+    """What a seer's folder says of it, checked."""
+    path = Path(folder) / CONFIG
+    try:
+        config = msgspec.json.decode(path.read_bytes(), type=SeerConfig)
+        _check(config)
+    except OSError as error:
+        raise InvalidFile(path, f"cannot be opened: {error.strerror or error}") from error
+    except (msgspec.MsgspecError, InvalidValue, UnknownName) as error:
+        raise InvalidFile(path, f"does not describe a seer: {error}") from error
+    return config
+
+
+def _check(config: SeerConfig) -> None:
+    if not config.writers:
+        raise InvalidValue("writers", "there are none")
+    if config.gap not in GAPS:
+        raise UnknownName("gap", config.gap, GAPS)
+    known = [one.name for one in fields(Blend)]
+    for name in config.blend:
+        if name not in known:
+            raise UnknownName("blend", name, known)
+
+
+def _classes(folder: Path, encoder: Any) -> ClassNames:
+    """Names' vectors from the folder, beside the classifier that came with the encoder's weights."""
+    from saywhere.models.patchioner.folder import load_part
+
+    part = load_part(folder, "patchioner-class-names")
+    layer = getattr(getattr(encoder, "network", None), "classifier", None)
+    if layer is None:
+        raise InvalidValue("encoder", "has no classifier, which this seer's class names need")
+    if "vectors" not in part.tensors:
+        raise InvalidFile(part.folder, "does not hold the vectors of class names")
+    weight, bias = (values.detach().cpu().numpy() for values in (layer.weight, layer.bias))
+    return ClassNames(weight, bias, part.tensors["vectors"].numpy())

@@ -1,0 +1,92 @@
+"""One look in the space of texts: a vector for any region, and a map for any text."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from saywhere.core import InvalidValue, Region
+from saywhere.models.patchioner.alignment import Alignment
+from saywhere.models.patchioner.tags import ClassNames, Tags, tag_scores
+from saywhere.vision import View
+
+Floats = NDArray[np.float32]
+
+
+@dataclass(frozen=True, slots=True)
+class Blend:
+    """How loud the names are beside what the alignment sees, whose vector has length 1.
+
+    whole: the detector's names when the region is the whole photo. region: when it is one patch; in between, by size.
+    classes: the names of the encoder's own classes.
+    """
+
+    whole: float = 0.0
+    region: float = 0.0
+    classes: float = 0.0
+
+
+class Sight:
+    """A view, aligned. tags: for views with things found. classes: for encoders with a classifier."""
+
+    def __init__(
+        self,
+        view: View,
+        alignment: Alignment,
+        tags: Tags | None = None,
+        classes: ClassNames | None = None,
+        blend: Blend | None = None,
+    ) -> None:
+        self.view, self.tags, self.classes = view, tags, classes
+        self.blend = blend or Blend()
+        self._aligned = alignment.patches(view.patches).reshape(-1, alignment.size)
+
+    def vectors(self, regions: Sequence[Region]) -> Floats:
+        """(m, d) a vector of length 1 for each region."""
+        return self.weighed(self.weights(regions))
+
+    def weights(self, regions: Sequence[Region]) -> Floats:
+        """(m, rows, cols) how much each patch counts for each region; they sum to 1."""
+        frame = self.view.frame
+        each = np.empty((len(regions), *frame.grid), dtype=np.float32)
+        for number, region in enumerate(regions):
+            try:
+                each[number] = region.weights(frame)
+            except InvalidValue as error:
+                where = f"region {number + 1} of {len(regions)}: {error.what}" if len(regions) > 1 else error.what
+                raise InvalidValue(where, error.reason, error.hint) from error
+        return each
+
+    def weighed(self, weights: Floats) -> Floats:
+        """(m, d) vectors of length 1 for (m, rows, cols) weights."""
+        flat = weights.reshape(len(weights), -1)
+        seen: Floats = flat @ self._aligned
+        if self.tags is None:
+            return self._with_classes(_unit(seen), flat)
+        scores = tag_scores(self.view.found, self.tags.names, weights, self.view.frame)
+        seen = _unit(seen + self.tags.learnt(scores))
+        # How much of the grid a region spreads over: 1 for the whole photo, 1 / cells for one patch.
+        spread = 1 / (flat**2).sum(axis=1) / flat.shape[1]
+        loudness = self.blend.region + (self.blend.whole - self.blend.region) * spread
+        return self._with_classes(seen + loudness[:, None] * self.tags.named(scores), flat)
+
+    def cell_vectors(self) -> Floats:
+        """(rows, cols, d) a vector of length 1 for each patch alone."""
+        rows, cols = self.view.frame.grid
+        one_each = np.eye(rows * cols, dtype=np.float32).reshape(-1, rows, cols)
+        return self.weighed(one_each).reshape(rows, cols, -1)
+
+    def _with_classes(self, seen: Floats, flat: Floats) -> Floats:
+        if self.classes is not None and self.blend.classes:
+            features = flat @ self.view.patches.reshape(flat.shape[1], -1)
+            seen = seen + self.blend.classes * self.classes.named(features)
+        return _unit(seen)
+
+
+def _unit(vectors: Floats) -> Floats:
+    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+    scaled: Floats = (vectors / np.maximum(lengths, 1e-12)).astype(np.float32)
+    return scaled

@@ -1,0 +1,132 @@
+"""A world of three colours, small enough to know every answer: red is a cat, green a dog, blue a cup."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+from numpy.typing import ArrayLike
+from PIL import Image
+
+from saywhere.core import Frame
+from saywhere.language.vocabulary import Vocabulary
+from saywhere.models.patchioner.alignment import LinearAlignment
+from saywhere.models.patchioner.config import DecoderConfig
+from saywhere.models.patchioner.decode import Writing, Written
+from saywhere.models.patchioner.decoder import PrefixDecoder
+from saywhere.models.patchioner.gap import Direct, Gap
+from saywhere.models.patchioner.memory import MemoryBank
+from saywhere.models.patchioner.seer import Manners, Seer
+from saywhere.models.patchioner.sight import Blend
+from saywhere.models.patchioner.tags import Tags
+from saywhere.vision import Found, PhotoLike, View, read_photo
+
+THINGS = ("cat", "dog", "cup")
+LEFT, TOP_RIGHT, BOTTOM_RIGHT = (0.0, 0.0, 0.5, 1.0), (0.5, 0.0, 1.0, 0.5), (0.5, 0.5, 1.0, 1.0)
+FOUND = (Found(LEFT, "cat", 0.9), Found(TOP_RIGHT, "dog", 0.8), Found(BOTTOM_RIGHT, "cup", 0.7))
+SENTENCES = ("a red cat", "a green dog", "a blue cup")
+
+
+def photo(side: int = 40) -> Image.Image:
+    """Left half a cat, a dog at the top right, a cup below it."""
+    pixels = np.zeros((side, side, 3), dtype=np.uint8)
+    half = side // 2
+    pixels[:, :half, 0] = pixels[:half, half:, 1] = pixels[half:, half:, 2] = 255
+    return Image.fromarray(pixels)
+
+
+class ColourEncoder:
+    """Four by four patches whose features are their mean colour."""
+
+    size = 3
+    fingerprint: dict[str, str | int] = {"encoder": "colours"}  # noqa: RUF012 - as the protocol has it
+
+    def __init__(self) -> None:
+        self.looks = 0
+
+    def frame(self, photo_size: tuple[int, int]) -> Frame:
+        return Frame.squash(photo_size, (4, 4), 1)
+
+    def look(self, photo: PhotoLike) -> View:
+        self.looks += 1
+        image = read_photo(photo)
+        patches = np.asarray(image.resize((4, 4), Image.Resampling.BOX)) / 255
+        return View(self.frame(image.size), patches, patches.mean(axis=(0, 1)))
+
+    def look_many(self, photos: Sequence[PhotoLike]) -> list[View]:
+        return [self.look(one) for one in photos]
+
+
+class ThingReader:
+    """A text's vector is the sum of the things it names; far from all of them if it names none."""
+
+    name, size = "things", 3
+    fingerprint: dict[str, str | int] = {"text_encoder": "things"}  # noqa: RUF012 - as the protocol has it
+
+    def embed(self, texts: Sequence[str], *, batch: int = 64, progress: object = None) -> np.ndarray:
+        rows = np.array([[float(thing in text) for thing in THINGS] for text in texts], dtype=np.float32)
+        rows[rows.sum(axis=1) == 0] = -1
+        return rows / np.linalg.norm(rows, axis=1, keepdims=True)
+
+
+class ThingWriter:
+    """Says the thing that a vector is most of, and keeps how it was asked."""
+
+    def __init__(self) -> None:
+        self.asked: list[Writing] = []
+
+    def write(
+        self, vectors: ArrayLike, how: Writing | None = None, prompts: Sequence[str] | None = None
+    ) -> list[Written]:
+        self.asked.append(how or Writing())
+        return [Written(f"a {THINGS[i]}", -0.1, (-0.1,)) for i in np.asarray(vectors).argmax(axis=1)]
+
+
+class ThingFinder:
+    """A detector that finds the same three things everywhere."""
+
+    def find(self, photo: PhotoLike) -> tuple[Found, ...]:
+        return FOUND
+
+
+def alignment() -> LinearAlignment:
+    """The identity."""
+    aligned = LinearAlignment(np.zeros(3), np.ones(3), 3)
+    with torch.no_grad():
+        aligned.linear.weight.copy_(torch.eye(3))
+        aligned.linear.bias.zero_()
+    return aligned.eval()
+
+
+def tags() -> Tags:
+    """Names that are the things, and add nothing that was learnt."""
+    zeros = np.zeros((3, 3), dtype=np.float32)
+    return Tags(THINGS, np.zeros(3, dtype=np.float32), zeros, np.eye(3, dtype=np.float32))
+
+
+def bank() -> MemoryBank:
+    return MemoryBank(np.eye(3), SENTENCES)
+
+
+def seer(gap: Gap | None = None, least_similarity: float = 0.9, least_grounding: float = 0.7) -> Seer:
+    """Sure of a region that shows one thing; a text is found where it is at least 0.7 alike."""
+    return Seer(
+        ColourEncoder(),
+        alignment(),
+        gap or Direct(),
+        ThingWriter(),
+        bank=bank(),
+        text_encoder=ThingReader(),
+        detector=ThingFinder(),
+        tags=tags(),
+        blend=Blend(),
+        manners=Manners(least_similarity, least_grounding),
+        name="tiny",
+    )
+
+
+def decoder(seed: int = 0) -> PrefixDecoder:
+    words = Vocabulary.of_words([f"{sentence}." for sentence in SENTENCES])
+    config = DecoderConfig(len(words), 3, width=8, layers=1, heads=2, feed_forward=8, max_words=5)
+    return PrefixDecoder.fresh(config, words, seed).eval()

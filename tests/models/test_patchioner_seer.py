@@ -1,0 +1,227 @@
+"""The parts joined: look once, caption, ground, narrate, and from a folder again."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+
+from saywhere.core import Box, InvalidFile, InvalidValue, Trace, UnknownName, WholeImage
+from saywhere.models.patchioner.decode import Writing
+from saywhere.models.patchioner.folder import save_part
+from saywhere.models.patchioner.gap import MemoryGap
+from saywhere.models.patchioner.seer import Seer, open_seer, read_config, save_config
+from tests.models.patchioner_seeing import (
+    BOTTOM_RIGHT,
+    LEFT,
+    TOP_RIGHT,
+    ColourEncoder,
+    ThingFinder,
+    ThingWriter,
+    alignment,
+    bank,
+    decoder,
+    photo,
+    seer,
+    tags,
+)
+
+CONFIG = {
+    "name": "tiny",
+    "encoder": "efficientnet-lite0",
+    "input_px": 448,
+    "detector": True,
+    "class_names": False,
+    "gap": "memory",
+    "temperature": 0.02,
+    "writers": {"zero-shot": "decoder", "paired": "decoder-paired"},
+    "blend": {"whole": 0.1, "region": 1.5},
+    "least_similarity": 0.5,
+    "least_grounding": 0.2,
+    "beams": 3,
+}
+
+
+def test_one_look_serves_every_question() -> None:
+    tiny = seer()
+    look = tiny.look(photo())
+    assert [one.text for one in look.captions([Box(*LEFT), Box(*TOP_RIGHT), Box(*BOTTOM_RIGHT)])] == [
+        "a cat",
+        "a dog",
+        "a cup",
+    ]
+    assert look.caption(Trace([(0.6, 0.9, 0.0), (0.9, 0.9, 1.0)])).text == "a cup"
+    look.ground("a cat")
+    look.narrate()
+    assert isinstance(tiny.encoder, ColourEncoder)
+    assert tiny.encoder.looks == 1
+    assert look.captions([]) == []
+
+
+def test_one_caption_is_a_batch_of_one_and_the_whole_photo_by_default() -> None:
+    look = seer().look(photo())
+    assert look.caption() == look.captions([WholeImage()])[0]
+    assert look.caption(Box(*LEFT)) == look.captions([WholeImage(), Box(*LEFT)])[1]
+
+
+@pytest.mark.parametrize("gap", [None, MemoryGap(bank(), 0.01)])
+def test_a_caption_tells_how_near_the_nearest_sentence_is_and_whether_that_will_do(gap: MemoryGap | None) -> None:
+    look = seer(gap).look(photo())
+    whole, left = look.captions([WholeImage(), Box(*LEFT)])
+    # The whole is two parts cat, one part dog and one part cup.
+    assert whole.similarity == pytest.approx(2 / np.sqrt(6), abs=1e-3)
+    assert left.similarity == pytest.approx(1, abs=1e-3)
+    assert (whole.sure, left.sure) == (False, True)
+    assert (str(whole), str(left)) == ("a cat (unsure)", "a cat")
+    assert whole.nearest[0].sentence == "a red cat"
+    assert len(whole.nearest) == 3
+
+
+def test_how_to_write_reaches_the_writer() -> None:
+    tiny = seer()
+    tiny.look(photo()).caption(how=Writing("beam", beams=7))
+    assert isinstance(tiny.writer, ThingWriter)
+    assert tiny.writer.asked[-1].beams == 7
+
+
+def test_a_text_is_found_word_by_word_with_a_trace_through_its_boxes() -> None:
+    look = seer().look(photo(), "7")
+    grounded = look.grounded("A cat beside a dog and a unicorn")
+    boxes = grounded.boxes.boxes_xyxy
+    np.testing.assert_allclose(boxes[:3], [LEFT] * 3)
+    np.testing.assert_allclose(boxes[3:], [TOP_RIGHT] * 5)
+    narrative = look.ground("A cat beside a dog and a unicorn")
+    assert (narrative.image_id, narrative.origin, narrative.caption) == ("7", "tiny", grounded.text)
+    covered = narrative.word_boxes().boxes_xyxy[1]
+    assert covered == pytest.approx(LEFT, abs=0.02)
+
+
+def test_what_is_not_there_has_no_place_and_no_trace() -> None:
+    narrative = seer().look(photo()).ground("a unicorn")
+    assert len(narrative.trace) == 0
+    assert [word.text for word in narrative.words] == ["a", "unicorn"]
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"), [("", "has no word"), (" \n", "has no word"), ("cat " * 2001, "2,001 words")]
+)
+def test_a_text_without_words_or_with_too_many_is_a_clear_error(text: str, reason: str) -> None:
+    with pytest.raises(InvalidValue, match=reason):
+        seer().look(photo()).ground(text)
+
+
+def test_a_narrative_tells_the_whole_and_then_what_that_did_not_name() -> None:
+    narrative = seer().look(photo()).narrate()
+    assert narrative.caption == "A cat. At the top right there is a dog. At the bottom right there is a cup."
+    assert len(narrative.trace) > 0
+    last = narrative.word_boxes().boxes_xyxy[-1]
+    assert last == pytest.approx(BOTTOM_RIGHT, abs=0.02)
+    shorter = seer().look(photo()).narrate(most=2)
+    assert shorter.caption == "A cat. At the top right there is a dog."
+    with pytest.raises(InvalidValue, match="not at least 0"):
+        seer().look(photo()).narrate(-1)
+
+
+def test_a_map_says_where_a_text_is_and_is_even_where_all_looks_the_same() -> None:
+    values = seer().look(photo()).similarity("cat").values
+    np.testing.assert_allclose(values, [[1, 1, 0, 0]] * 4, atol=1e-6)
+    plain = seer().look(Image.new("RGB", (9, 9), "red")).similarity("cat").values
+    assert len(np.unique(plain)) == 1
+
+
+@pytest.mark.parametrize("size", [(1, 1), (2000, 3)])
+def test_photos_of_any_shape_are_looked_at(size: tuple[int, int]) -> None:
+    look = seer().look(Image.new("RGB", size, "blue"))
+    assert look.caption(Box(0, 0, 0.1, 0.1)).text == "a cup"
+    assert look.ground("a cup").trace.bounds_xyxy == pytest.approx((0, 0, 1, 1), abs=0.5)
+
+
+def test_an_image_is_named_after_its_file_or_as_told(tmp_path: Path) -> None:
+    photo().save(tmp_path / "kitchen.png")
+    assert seer().look(tmp_path / "kitchen.png").image_id == "kitchen"
+    assert seer().look(str(tmp_path / "kitchen.png"), "12").image_id == "12"
+    assert seer().look(photo()).image_id == "photo"
+
+
+def test_a_view_made_before_gives_the_same() -> None:
+    tiny = seer()
+    look = tiny.look(photo())
+    again = tiny.see(look.view)
+    assert again.caption() == look.caption()
+    assert again.image is None
+
+
+def test_a_detector_without_tags_is_refused() -> None:
+    with pytest.raises(InvalidValue, match="come together"):
+        Seer(ColourEncoder(), alignment(), seer().gap, ThingWriter(), bank=bank(), detector=ThingFinder())
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    root = tmp_path / "seer"
+    alignment().save_pretrained(root / "alignment")
+    tags().save_pretrained(root / "tags")
+    bank().save(root / "memory.safetensors")
+    decoder(0).save_pretrained(root / "decoder")
+    decoder(1).save_pretrained(root / "decoder-paired")
+    save_config(root, CONFIG)
+    return root
+
+
+def test_a_seer_opens_from_its_folder_with_any_of_its_writers(folder: Path) -> None:
+    opened = {
+        writer: open_seer(folder, writer, encoder=ColourEncoder(), detector=ThingFinder()) for writer in ("", "paired")
+    }
+    assert [one.name for one in opened.values()] == ["tiny", "tiny:paired"]
+    assert opened[""].manners.writing == Writing("beam", beams=3)
+    assert (opened[""].blend.whole, opened[""].blend.region, opened[""].blend.classes) == (0.1, 1.5, 0.0)
+    whole = opened[""].look(photo()).caption()
+    [expected] = decoder(0).write(
+        MemoryGap(bank(), 0.02).close(opened[""].look(photo()).sight.vectors([WholeImage()])).vectors,
+        Writing("beam", beams=3),
+    )
+    assert whole.text == expected.text
+    assert any(
+        not torch.equal(a, b)
+        for a, b in zip(opened[""].writer.parameters(), opened["paired"].writer.parameters(), strict=True)
+    )
+    with pytest.raises(UnknownName, match="Did you mean 'paired'"):
+        open_seer(folder, "pared", encoder=ColourEncoder(), detector=ThingFinder())
+
+
+def test_class_names_need_an_encoder_with_a_classifier(folder: Path) -> None:
+    save_part(folder / "classes", "patchioner-class-names", {}, {"vectors": torch.eye(3)})
+    save_config(folder, CONFIG | {"class_names": True})
+    with pytest.raises(InvalidValue, match="has no classifier"):
+        open_seer(folder, encoder=ColourEncoder(), detector=ThingFinder())
+    encoder = ColourEncoder()
+    encoder.network = torch.nn.Module()  # type: ignore[attr-defined]
+    encoder.network.classifier = torch.nn.Linear(3, 3)  # type: ignore[attr-defined]
+    opened = open_seer(folder, encoder=encoder, detector=ThingFinder())
+    assert opened.classes is not None
+    np.testing.assert_array_equal(opened.classes.vectors, np.eye(3))
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ({"gap": "memry"}, "Did you mean 'memory'"),
+        ({"writers": {}}, "there are none"),
+        ({"blend": {"hole": 1.0}}, "Did you mean 'whole'"),
+        ({"extra": 1}, "unknown field"),
+        ({"input_px": "448"}, "Expected `int`"),
+    ],
+)
+def test_a_wrong_description_is_a_clear_error(folder: Path, change: dict[str, object], reason: str) -> None:
+    (folder / "seer.json").write_text(json.dumps(CONFIG | change))
+    with pytest.raises(InvalidFile, match=reason):
+        read_config(folder)
+
+
+def test_a_missing_description_is_a_clear_error(tmp_path: Path) -> None:
+    with pytest.raises(InvalidFile, match=r"seer\.json: cannot be opened"):
+        read_config(tmp_path)

@@ -1,0 +1,78 @@
+"""One look in the space of texts: vectors of regions, with and without names."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from saywhere.core import Box, InvalidValue, Patch, Point, WholeImage
+from saywhere.models.patchioner.sight import Blend, Sight
+from saywhere.models.patchioner.tags import ClassNames, Tags
+from saywhere.vision import Found, View
+from tests.models.patchioner_seeing import FOUND, THINGS, TOP_RIGHT, ColourEncoder, alignment, photo, tags
+
+VIEW = ColourEncoder().look(photo())
+SEEN = View(VIEW.frame, VIEW.patches, VIEW.whole, None, FOUND)
+
+
+def test_a_region_s_vector_is_the_mean_of_its_patches_of_length_1() -> None:
+    vectors = Sight(VIEW, alignment()).vectors([WholeImage(), Box(0, 0, 0.5, 1), Point(0.9, 0.9)])
+    mean = np.array([0.5, 0.25, 0.25])
+    np.testing.assert_allclose(vectors, [mean / np.linalg.norm(mean), (1, 0, 0), (0, 0, 1)], atol=1e-6)
+
+
+@given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3)), min_size=2, max_size=6))
+def test_a_region_gets_the_same_alone_and_among_others(places: list[tuple[int, int]]) -> None:
+    sight = Sight(SEEN, alignment(), tags(), None, Blend(0.2, 1.0))
+    together = sight.vectors([Patch(*place) for place in places])
+    for row, place in zip(together, places, strict=True):
+        np.testing.assert_allclose(row, sight.vectors([Patch(*place)])[0], atol=1e-6)
+
+
+def test_each_patch_alone_makes_the_map() -> None:
+    sight = Sight(SEEN, alignment(), tags(), None, Blend(0.2, 1.0))
+    cells = sight.cell_vectors()
+    assert cells.shape == (4, 4, 3)
+    np.testing.assert_allclose(cells[1, 3], sight.vectors([Patch(1, 3)])[0], atol=1e-6)
+
+
+def test_names_are_as_loud_as_the_blend_says_for_the_whole_and_for_a_patch() -> None:
+    blend = Blend(whole=0.5, region=9.0)
+    whole = Sight(SEEN, alignment(), tags(), None, blend).vectors([WholeImage()])[0]
+    # Of the whole photo the cat covers a half, dog and cup a quarter each.
+    names = np.array([0.9 * 0.5**0.3, 0.8 * 0.25**0.3, 0.7 * 0.25**0.3])
+    expected = np.array([2, 1, 1]) / np.sqrt(6) + 0.5 * names
+    np.testing.assert_allclose(whole, expected / np.linalg.norm(expected), atol=1e-5)
+    # Green is taken for a cup by the detector; one patch is a quarter of it, and a sixteenth of the grid.
+    mistaken = View(VIEW.frame, VIEW.patches, VIEW.whole, None, [Found(TOP_RIGHT, "cup", 0.8)])
+    patch = Sight(mistaken, alignment(), tags(), None, blend).vectors([Patch(0, 3)])[0]
+    expected = np.array([0, 1, (9.0 + (0.5 - 9.0) / 16) * 0.8 / 4])
+    np.testing.assert_allclose(patch, expected / np.linalg.norm(expected), atol=1e-5)
+
+
+def test_what_was_learnt_of_names_is_added_before_the_length_is_set() -> None:
+    learnt = Tags(THINGS, np.array([0, 0, 3], np.float32), np.zeros((3, 3), np.float32), np.eye(3, dtype=np.float32))
+    row = Sight(SEEN, alignment(), learnt).vectors([Box(0, 0, 0.5, 1)])[0]
+    np.testing.assert_allclose(row, np.array([1, 0, 3]) / np.sqrt(10), atol=1e-6)
+
+
+def test_the_encoder_s_own_classes_are_added_if_the_blend_wants_them() -> None:
+    # A classifier that is certain: green is called a cup.
+    certain = ClassNames(
+        100 * np.eye(3, dtype=np.float32), np.zeros(3, np.float32), np.eye(3, dtype=np.float32)[[0, 2, 1]]
+    )
+    at = Box(0.5, 0, 1, 0.5)
+    both = Sight(VIEW, alignment(), None, certain, Blend(classes=1.0)).vectors([at])[0]
+    np.testing.assert_allclose(both, np.array([0, 1, 1]) / np.sqrt(2), atol=1e-6)
+    silent = Sight(VIEW, alignment(), None, certain, Blend(classes=0.0)).vectors([at])[0]
+    np.testing.assert_allclose(silent, (0, 1, 0), atol=1e-6)
+
+
+def test_a_region_outside_the_photo_is_named_by_its_number() -> None:
+    sight = Sight(VIEW, alignment())
+    with pytest.raises(InvalidValue, match=r"^region 2 of 2: box .* covers nothing"):
+        sight.vectors([WholeImage(), Box(2, 2, 3, 3)])
+    with pytest.raises(InvalidValue, match=r"^box .* covers nothing"):
+        sight.vectors([Box(2, 2, 3, 3)])
