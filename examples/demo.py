@@ -1,21 +1,98 @@
-"""The main job from end to end on the example data: check, describe, align, score, draw. Run by `make demo`."""
+"""The main job from end to end. Run by `make demo`, which leaves pictures in out/.
+
+First a photograph: captions of the whole, of boxes and along a drawn trace; a sentence found in it; a narrative from
+the photo alone. Then recorded narratives: check and draw.
+"""
 
 from __future__ import annotations
 
-import subprocess
 import sys
+import time
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+import numpy as np
 from rich.console import Console
-from rich.table import Table
 
 import saywhere as sw
-from saywhere.core.trajectory import to_text
-from saywhere.formats import localized_narratives
-from saywhere.language import phrases_of
+from saywhere.assets import folder_of
+from saywhere.cli.app import app
+from saywhere.cli.seeing import busy, fetch_missing, opened, shown_caption
+
+if TYPE_CHECKING:
+    from saywhere.models.patchioner.seer import Look
+    from saywhere.plots.seen import Seen
 
 HERE = Path(__file__).resolve().parent
+PHOTOS = "sample-photos"
+BOXES = (sw.Box(0.25, 0.05, 0.7, 0.75), sw.Box(0.0, 0.5, 0.35, 1.0), sw.Box(0.7, 0.0, 1.0, 0.6))
+SENTENCES = {
+    "chelsea": "a cat with long whiskers and a pink nose",
+    "coffee": "a cup of coffee on a saucer beside a spoon",
+    "astronaut": "a woman in an orange suit in front of a flag",
+}
 console = Console(highlight=False, soft_wrap=True)
+
+
+def drawn_trace() -> sw.Trace:
+    """What a hand draws that circles a face twice: x, y, and seconds."""
+    seconds = np.linspace(0, 3, 90)
+    turn = 2 * np.pi * seconds / 1.5
+    x = 0.45 + (0.16 + 0.01 * seconds) * np.cos(turn)
+    y = 0.40 + (0.24 + 0.01 * seconds) * np.sin(turn)
+    return sw.Trace(np.column_stack([x, y, seconds]))
+
+
+def told(code: str, *answers: object) -> None:
+    """Show a line of code and what it gave."""
+    console.print(f"\n>>> {code}", style="bold", markup=False)
+    for answer in answers:
+        console.print(str(answer), markup=False)
+
+
+def seen(look: Look, boxes: tuple[sw.Box, ...], trace: sw.Trace | None) -> Seen:
+    """Everything about one photo, asked for as a user would."""
+    from saywhere.plots.seen import Placed, Seen
+
+    regions: list[sw.Region] = [*boxes, *([trace] if trace is not None else [])]
+    whole, *captions = look.captions([sw.WholeImage(), *regions])
+    grounded = look.grounded(SENTENCES[look.image_id])
+    return Seen(
+        look.image,
+        look.image_id,
+        f"looked at by {look.seer.name}",
+        shown_caption(sw.WholeImage(), whole),
+        tuple(shown_caption(region, one) for region, one in zip(regions, captions, strict=True)),
+        Placed(grounded.words, grounded.boxes),
+        look.narrate(),
+    )
+
+
+def photographs(out: Path) -> None:
+    """Look at sample photographs, ask, and leave demo.png and demo.html."""
+    from saywhere.plots.captions import draw_seen
+    from saywhere.plots.gallery import gallery_page
+    from saywhere.plots.sheet import save_png
+
+    fetch_missing([PHOTOS])
+    folder = folder_of(PHOTOS)
+    seer = opened("saywhere-base")
+    told('view = sw.load().look("chelsea.png")')
+    view, trace = seer.look(folder / "chelsea.png"), drawn_trace()
+    told("view.caption()", view.caption())
+    told("view.captions([Box(…), Box(…), Box(…)])", *view.captions(BOXES))
+    told("view.caption(trace)", view.caption(trace))
+    sentence = SENTENCES["chelsea"]
+    with busy("reading"):
+        narrative = view.ground(sentence)
+    told(f'view.ground("{sentence}")', narrative.trace)
+    told("view.narrate()", view.narrate().caption)
+    with busy("drawing"):
+        first = seen(view, BOXES, trace)
+        save_png(draw_seen(first), out / "demo.png")
+        others = [seen(seer.look(folder / f"{name}.png"), (), None) for name in ("coffee", "astronaut")]
+        gallery_page([first, *others], out / "demo.html", "What it sees, and where")
+    console.print(f"\n{out / 'demo.png'}\n{out / 'demo.html'}", markup=False)
 
 
 def command(*arguments: str | Path, expect: int = 0) -> None:
@@ -25,41 +102,33 @@ def command(*arguments: str | Path, expect: int = 0) -> None:
         for a in arguments
     ]
     console.print(f"\n$ saywhere {' '.join(shown)}", style="bold", markup=False)
-    ran = subprocess.run([sys.executable, "-m", "saywhere", *shown], check=False)
-    if ran.returncode != expect:
-        sys.exit(f"saywhere {shown[0]} ended with {ran.returncode} instead of {expect}")
+    code = app(shown, standalone_mode=False) or 0
+    if code != expect:
+        sys.exit(f"saywhere {shown[0]} ended with {code} instead of {expect}")
 
 
-def words_and_boxes(narrative: sw.Narrative) -> None:
-    """Print where each word of a narrative is, and its trace as text for a language model."""
-    boxes = narrative.word_boxes()
-    table = Table("said", "from", "to", "where (x1 y1 x2 y2)", box=None)
-    for word, box, located in zip(narrative.words, boxes.boxes_xyxy, boxes.located, strict=True):
-        place = " ".join(f"{value:.2f}" for value in box) if located else "unlocated"
-        table.add_row(word.text, f"{word.start_s:.2f} s", f"{word.end_s:.2f} s", place)
-    console.print("\n>>> narrative.words, narrative.word_boxes()", style="bold")
-    console.print(table)
-    simple = sw.simplify_phrases(narrative.trace, phrases_of(narrative.words), size=(960, 720))
-    console.print("\n>>> simplify_phrases(…), to_text(…)", style="bold")
-    console.print(f"{narrative.trace} became {simple}:", markup=False)
-    console.print(to_text(simple), markup=False)
+def narratives(out: Path) -> None:
+    """What people said and pointed at: check files, and draw."""
+    good, broken = HERE / "narratives.jsonl", HERE / "broken.jsonl"
+    command("data", "check", good)
+    command("data", "check", broken, expect=1)
+    command("data", "show", good, "--out", out / "narrative.png")
+    command("data", "show", good, "--out", out / "narratives.html")
 
 
 def main() -> None:
     """Run everything and leave pictures in the folder named on the command line."""
+    started = time.monotonic()
     out = Path(sys.argv[1] if len(sys.argv) > 1 else "out").resolve()
-    good, broken = HERE / "narratives.jsonl", HERE / "broken.jsonl"
-    command("data", "check", good)
-    command("data", "check", broken, expect=1)
-    command("data", "stats", good, "--png", out / "stats.png")
-    first = next(n for n in localized_narratives.read(good) if isinstance(n, sw.Narrative))
-    words_and_boxes(first)
-    command("data", "convert", good, out / "narratives.parquet")
-    command("score", "traces", out / "narratives.parquet", good, "--out", out / "scores.json")
-    command("data", "show", good, "--out", out / "narrative.png")
-    command("data", "show", good, "--out", out / "narratives.html")
-    console.print(f"\nOpen {out / 'narratives.html'} in a browser and press play.", style="bold green", markup=False)
+    photographs(out)
+    narratives(out)
+    console.print(f"\nDone in {time.monotonic() - started:.0f} s.", markup=False)
+    pages = f"{out / 'demo.html'} and {out / 'narratives.html'}"
+    console.print(f"Open {pages} in a browser and press play.", style="bold green", markup=False)
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except sw.SaywhereError as error:
+        sys.exit(f"error: {error}")

@@ -3,8 +3,8 @@
 1. look      every photo once: the mean of its patches, and what the detector found in it
 2. align     ridge regression of features and tags onto the mean vector of a photo's captions (`ridge`)
 3. gap       out-of-fold vectors of the photos, and the model of how they differ from their captions' (`gap_model`)
-4. decoder   learnt from text alone, on vectors moved across that gap: by likelihood, then by reward (`learn.reward`);
-             and a second one that got its reward on vectors of photos
+4. decoder   learnt from text alone, on vectors moved across that gap; and a second one, tuned by reward on the pairs
+             (`learn.reward`)
 5. memory    captions for provenance
 Each stage leaves its files in the work folder and is not done again.
 """
@@ -73,7 +73,7 @@ class BaseSettings:
     penalty: float = 10_000.0
     tag_scale: float = 2.0
     steps: int = 4000
-    reward_steps: int = 400
+    reward_steps: int = 100
     batch: int = 96
     reward_batch: int = 32
     held_out: int = 500
@@ -154,7 +154,6 @@ def build_base(
         about,
         groups=[*style_groups * again, *range(first_free, first_free + len(more_texts))],
     )
-    save_texts(work / "style", [plain(text) for text in style], style_vectors, words, about, groups=style_groups)
     pairs = np.repeat(photo_vectors, _CAPTIONS, axis=0)
     groups = np.repeat(np.arange(len(said)), _CAPTIONS)
     save_texts(work / "pairs", [plain(text) for text in flat], pairs, words, about, groups=groups)
@@ -270,46 +269,43 @@ def shipped_config() -> dict[str, Any]:
         "detector": True,
         "class_names": True,
         "gap": "memory",
-        "temperature": 0.02,
+        "temperature": 0.015,
         "writers": {"zero-shot": "decoder", "paired": "decoder-paired"},
-        "blend": {"whole": 0.1, "region": 1.5, "classes": 0.5},
-        "least_similarity": 0.5,
-        "least_grounding": 0.2,
+        "blend": {"whole": 0.2, "region": 2.0, "classes": 0.3},
+        "least_similarity": 0.55,
+        "least_grounding": 0.45,
+        "beams": 3,
+        "no_repeat": 3,
     }
 
 
 def _decoders(out: Path, work: Path, settings: BaseSettings) -> None:
-    """Learn a decoder by likelihood, tune it twice by reward, and put these two into `out`."""
-    across = {"gap": str(work / "gap"), "gap_strength": [0.6, 1.2], "temperature": 0.02, "bank": 20_000}
-    by_likelihood = {**across, "project_rate": 0.3}
-    _run(
-        "likelihood", "patchioner-decoder", "texts", settings.steps, settings.batch, 1e-3, by_likelihood, work, settings
+    """Learn a decoder from text alone, tune a copy of it by reward on photos' vectors, and put both into `out`."""
+    across = {"gap": str(work / "gap"), "gap_strength": [0.6, 1.2], "project_rate": 0.3, "temperature": 0.02}
+    model = {**across, "bank": 20_000}
+    from_text = _run(
+        "decoder", "patchioner-decoder", "texts", (settings.steps, settings.batch, 1e-3), model, work, settings
     )
-    start = {"init_from": str(work / "likelihood")}
-    rewarded = {
-        "decoder": ("style", {**across, "project_rate": 0.67}),
-        "decoder-paired": ("pairs", {"noise": [0.0, 0.0], "project_rate": 0.25, "temperature": 0.02}),
-    }
-    steps, batch = settings.reward_steps, settings.reward_batch
-    for name, (data, model) in rewarded.items():
-        made = _run(name, "patchioner-reward", data, steps, batch, 1e-4, model, work, settings, start)
-        made.save_pretrained(out / name, half=True)
+    from_text.save_pretrained(out / "decoder", half=True)
+    reward = (settings.reward_steps, settings.reward_batch, 1e-4)
+    model = {"noise": [0.0, 0.0], "project_rate": 0.25, "temperature": 0.02}
+    start = {"init_from": str(work / "decoder")}
+    tuned = _run("decoder-paired", "patchioner-reward", "pairs", reward, model, work, settings, start)
+    tuned.save_pretrained(out / "decoder-paired", half=True)
 
 
 def _run(
     name: str,
     task: str,
     data: str,
-    steps: int,
-    batch: int,
-    rate: float,
+    pace: tuple[int, int, float],
     model: dict[str, Any],
     work: Path,
     settings: BaseSettings,
     start: dict[str, Any] | None = None,
 ) -> PrefixDecoder:
-    """One run of the shared trainer in work/name, on the texts in work/data."""
-    width = settings.width
+    """One run of the shared trainer in work/name, on the texts in work/data. pace: steps, batch, learning rate."""
+    (steps, batch, rate), width = pace, settings.width
     shape = {"width": width, "layers": settings.layers, "feed_forward": 4 * width, "prefix": 4, "max_words": 30}
     table = {
         "name": f"saywhere-base, {name}",

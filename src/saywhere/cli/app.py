@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 import saywhere
-from saywhere.cli import data, reproduce, score, training, world
+from saywhere.cli import assets, benchmark, build, data, look, report, reproduce, score, seeing, training, world
 from saywhere.cli.console import err
 from saywhere.core.errors import SaywhereError
 
@@ -20,6 +20,10 @@ app = typer.Typer(
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )
+app.command("caption")(seeing.caption)
+app.command("ground")(seeing.ground)
+app.command("narrate")(seeing.narrate)
+app.command("look")(look.look)
 app.add_typer(data.app, name="data")
 app.add_typer(score.app, name="score")
 app.add_typer(world.app, name="world")
@@ -27,6 +31,10 @@ app.command("prepare")(training.prepare)
 app.command("train")(training.train)
 app.command("eval")(training.evaluate)
 app.add_typer(reproduce.app, name="reproduce")
+app.add_typer(report.app, name="report")
+build.app.command("trace-benchmark")(benchmark.trace_benchmark)
+app.add_typer(build.app, name="build")
+app.add_typer(assets.app, name="assets")
 
 
 def _version(wanted: bool) -> None:

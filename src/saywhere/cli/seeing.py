@@ -1,0 +1,263 @@
+"""`saywhere caption`, `ground` and `narrate`: what a photo shows, where a text is in it, and a narrative of it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+import saywhere
+from saywhere import loading
+from saywhere.cli.console import err, out, stages
+from saywhere.cli.pointing import Pointing, region_values
+from saywhere.core import InvalidValue, Narrative, WholeImage
+
+if TYPE_CHECKING:
+    from saywhere.models.patchioner.decode import Writing
+    from saywhere.models.patchioner.seer import Look, RegionCaption, Seer
+    from saywhere.plots.seen import Placed, Said
+
+Photo = Annotated[Path, typer.Argument(help="A photo.", metavar="PHOTO", show_default=False)]
+Model = Annotated[str, typer.Option("--model", "-m", help="A name, a folder, or owner/name on the hub.")]
+Png = Annotated[Path | None, typer.Option("--png", help="Also draw it.", metavar="OUT")]
+Out = Annotated[Path | None, typer.Option("--out", "-o", help="Also write the narrative: .jsonl or .jsonl.gz.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Say it as JSON.")]
+_MB = 1_000_000
+
+
+def caption(
+    photo: Photo,
+    box: Annotated[list[str] | None, typer.Option(metavar="X1,Y1,X2,Y2", help="A rectangle. May come again.")] = None,
+    point: Annotated[list[str] | None, typer.Option(metavar="X,Y", help="One place. May come again.")] = None,
+    polygon: Annotated[list[str] | None, typer.Option(metavar="X,Y;X,Y;…", help="An outline. May come again.")] = None,
+    trace: Annotated[
+        list[str] | None,
+        typer.Option(metavar="FILE|X,Y;X,Y;…", help="A file of narratives, or a line from point to point."),
+    ] = None,
+    pixels: Annotated[bool, typer.Option("--pixels", help="Numbers are pixels, not fractions.")] = False,
+    model: Model = loading.BASE,
+    beams: Annotated[int | None, typer.Option(min=1, help="Ways to go on with at a time; 1 is quickest.")] = None,
+    as_json: AsJson = False,
+    nearest: Annotated[bool, typer.Option("--nearest", help="Also say the nearest sentences it knows.")] = False,
+    png: Png = None,
+) -> None:
+    """Say what a photo shows: the whole of it, or the regions given.
+
+    Numbers are fractions of the photo's width and height, x to the right, y down.
+    """
+    _check_png(png)
+    size = _photo_size(photo)
+    pointed = Pointing(photo, size if pixels else (1, 1))
+    regions = pointed.regions(box or [], point or [], polygon or [], trace or [])
+    look = _looked(opened(model, texts=False), photo)
+    with busy("writing"):
+        said = look.captions(regions or [WholeImage()], _writing(look.seer, beams))
+    if png is not None:
+        from saywhere.plots.captions import draw_seen
+        from saywhere.plots.seen import Seen
+        from saywhere.plots.sheet import save_png
+
+        shown = [shown_caption(region, one) for region, one in zip(regions or [WholeImage()], said, strict=True)]
+        whole = None if regions else shown[0]
+        save_png(draw_seen(Seen(look.image, photo.name, look.seer.name, whole, tuple(shown if regions else ()))), png)
+    if as_json:
+        captions = [
+            {"region": region_values(region), **_caption_values(one)}
+            for region, one in zip(regions or [WholeImage()], said, strict=True)
+        ]
+        _say_json(look, photo, captions=captions)
+        return
+    from saywhere.plots.seen import region_name
+
+    for region, one in zip(regions or [WholeImage()], said, strict=True):
+        out.print(f"{region_name(region)}: {one}" if regions else str(one), markup=False)
+        if nearest:
+            for near in one.nearest:
+                out.print(f"    {near.cosine:.2f}  {near.sentence}", markup=False)
+
+
+def ground(
+    photo: Photo,
+    text: Annotated[str, typer.Argument(help="What to look for.", show_default=False)],
+    model: Model = loading.BASE,
+    output: Out = None,
+    png: Png = None,
+    as_json: AsJson = False,
+) -> None:
+    """Find where each phrase of a text is in a photo."""
+    _check_png(png)
+    _check_out(output)
+    _photo_size(photo)
+    if not text.split():
+        raise InvalidValue("text", "has no word")
+    look = _looked(opened(model), photo)
+    with busy("finding"):
+        grounded = look.grounded(text)
+    narrative = grounded.narrative(look.image_id, origin=look.seer.name)
+    from saywhere.plots.seen import Placed, Seen
+
+    placed = Placed(grounded.words, grounded.boxes)
+    if png is not None:
+        from saywhere.plots.captions import draw_seen
+        from saywhere.plots.sheet import save_png
+
+        save_png(draw_seen(Seen(look.image, photo.name, look.seer.name, grounded=placed)), png)
+    _write(narrative, output)
+    if as_json:
+        _say_json(look, photo, text=text, words=_word_values(narrative, placed.boxes.boxes_xyxy.tolist()))
+        return
+    _say_places(placed)
+
+
+def narrate(
+    photo: Photo,
+    model: Model = loading.BASE,
+    most: Annotated[int, typer.Option(min=0, help="Things to tell after the whole, at most.")] = 4,
+    output: Out = None,
+    png: Png = None,
+    as_json: AsJson = False,
+) -> None:
+    """Tell a photo: the whole, then one thing after another, with the trace of a pointer that follows."""
+    _check_png(png)
+    _check_out(output)
+    _photo_size(photo)
+    look = _looked(opened(model), photo)
+    with busy("narrating"):
+        narrative = look.narrate(most)
+    if png is not None:
+        from saywhere.plots import draw_narrative, save_png
+
+        save_png(draw_narrative(look.image, narrative), png)
+    _write(narrative, output)
+    if as_json:
+        boxes = narrative.word_boxes().boxes_xyxy.tolist()
+        _say_json(look, photo, text=narrative.caption, words=_word_values(narrative, boxes))
+        return
+    out.print(narrative.caption, markup=False)
+
+
+def opened(model: str, *, texts: bool = True) -> Seer:
+    """The model of this name; what it needs is fetched first, saying what it is and its licence.
+
+    texts: whether texts will have to be found in photos.
+    """
+    with busy(f"opening {model}"):
+        wanted = loading.needed_assets(model, texts=texts)
+    fetch_missing(wanted)
+    with busy(f"opening {model}"):
+        return loading.load(model)
+
+
+def fetch_missing(names: Sequence[str]) -> None:
+    """Bring those assets that are not in the cache, saying what each is and its licence."""
+    from saywhere.assets import fetch, find, is_cached
+
+    for asset in [find(name) for name in names if not is_cached(name)]:
+        total = max(1, round(asset.size / _MB))
+        err.print(f"fetching {asset.name} ({total} MB): {asset.what}. Licence: {asset.licence}", markup=False)
+        with stages() as show:
+            fetch(asset.name, _megabytes(show, f"fetching {asset.name} (MB)", total))
+
+
+def _megabytes(show: Callable[[str, int, int], None], doing: str, total: int) -> Callable[[int, int], None]:
+    def tell(done: int, size: int) -> None:
+        show(doing, total * done // size, total)
+
+    return tell
+
+
+@contextmanager
+def busy(doing: str) -> Iterator[None]:
+    """A sign of life on a terminal while something takes a few seconds."""
+    if not err.is_terminal:
+        yield
+        return
+    with err.status(f"{doing} …"):
+        yield
+
+
+def shown_caption(region: Any, one: RegionCaption) -> Said:
+    """A caption as pictures and pages show it."""
+    from saywhere.plots.seen import Said
+
+    return Said(region, one.text, one.sure, tuple(near.sentence for near in one.nearest))
+
+
+def _looked(seer: Seer, photo: Path) -> Look:
+    with busy("looking"):
+        return seer.look(photo)
+
+
+def _photo_size(photo: Path) -> tuple[int, int]:
+    """Width and height in pixels, upright. Read before anything heavy, so that a bad photo is said at once."""
+    from saywhere.vision import read_photo
+
+    return read_photo(photo).size
+
+
+def _writing(seer: Seer, beams: int | None) -> Writing | None:
+    """The model's own way to write with another number of beams; None to leave it as it is."""
+    if beams is None:
+        return None
+    return replace(seer.manners.writing, method="beam" if beams > 1 else "greedy", beams=beams)
+
+
+def _check_png(png: Path | None) -> None:
+    if png is not None and png.suffix.lower() != ".png":
+        raise InvalidValue("--png", f"{png.name} does not end in .png")
+
+
+def _check_out(output: Path | None) -> None:
+    if output is not None and not output.name.endswith((".jsonl", ".jsonl.gz")):
+        hint = "saywhere data convert makes other formats of it"
+        raise InvalidValue("--out", f"{output.name} ends neither in .jsonl nor in .jsonl.gz", hint)
+
+
+def _write(narrative: Narrative, output: Path | None) -> None:
+    if output is not None:
+        from saywhere.formats import localized_narratives
+
+        localized_narratives.write(output, [narrative])
+
+
+def _say_places(placed: Placed) -> None:
+    phrases = placed.phrases()
+    width = max(len(phrase.text) for phrase in phrases)
+    for phrase in phrases:
+        box = phrase.box_xyxy
+        place = "not found" if box is None else ",".join(f"{value:.3f}" for value in box)
+        out.print(f"{phrase.text:<{width}}  {place}", markup=False)
+
+
+def _caption_values(one: RegionCaption) -> dict[str, Any]:
+    nearest = [{"sentence": near.sentence, "cosine": near.cosine} for near in one.nearest]
+    return {
+        "text": one.text,
+        "score": one.score,
+        "similarity": one.similarity,
+        "sure": one.sure,
+        "nearest": nearest,
+    }
+
+
+def _word_values(narrative: Narrative, boxes: Sequence[Sequence[float]]) -> list[dict[str, Any]]:
+    return [
+        {
+            "text": word.text,
+            "start_s": word.start_s,
+            "end_s": word.end_s,
+            # A box that is not a number is no place.
+            "box_xyxy": list(box) if box[0] == box[0] else None,
+        }
+        for word, box in zip(narrative.words, boxes, strict=True)
+    ]
+
+
+def _say_json(look: Look, photo: Path, **values: Any) -> None:
+    made_by = {"saywhere": saywhere.__version__, "model": look.seer.name}
+    typer.echo(json.dumps({"photo": photo.name, **values, "made_by": made_by}, allow_nan=False))

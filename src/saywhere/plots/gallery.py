@@ -1,0 +1,201 @@
+"""Photos and what a model said about them, on one page that needs nothing else.
+
+Regions and found texts are plain SVG and HTML; a narrative plays as it does on the page of narratives, whose parts and
+script are used here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from string import Template
+
+from saywhere.atomic import write_atomic
+from saywhere.core import Trace
+from saywhere.plots.colour import Floats, TimeScale
+from saywhere.plots.facts import counted
+from saywhere.plots.page import (
+    _N_COLOURS,
+    _WIDTH,
+    _Album,
+    _article,
+    _asset,
+    _digest,
+    _path,
+    _Picture,
+    _safe,
+    _Scene,
+    _style,
+)
+from saywhere.plots.photo import near_strokes, view_xyxy
+from saywhere.plots.seen import Placed, Said, Seen, corners, outlines, own_colours, phrase_colours, region_name
+from saywhere.plots.text import shortened
+
+_MOST_PIECES = 120
+_TAB = 44.0  # Side of a number's square on a photo, in drawing units.
+_LONGEST_REASON = 300
+
+
+def gallery_page(
+    entries: Iterable[Seen],
+    path: str | Path,
+    title: str = "Gallery",
+    about: str = "",
+    failed: Mapping[str, str] | None = None,
+) -> None:
+    """Write one self-contained HTML page, whole or not at all. failed: photos that could not be shown, and why."""
+    with write_atomic(path) as file:
+        file.write(gallery_html(entries, title, about, failed).encode("utf-8"))
+
+
+def gallery_html(
+    entries: Iterable[Seen], title: str = "Gallery", about: str = "", failed: Mapping[str, str] | None = None
+) -> str:
+    """The page as text; see `gallery_page`. The same entries give the same text."""
+    page = _Page()
+    shown = [page.entry(seen) for seen in entries]
+    style, script = page.style(), _asset("page.js")
+    policy = f"default-src 'none'; img-src data:; style-src {_digest(style)}; script-src {_digest(script)}"
+    facts = [counted(len(shown), "photo"), *([about] if about else [])]
+    return Template(_asset("gallery.html")).substitute(
+        title=_safe(title),
+        policy=f"{policy}; base-uri 'none'; form-action 'none'",
+        style=style,
+        script=script,
+        photos="\n".join(page.album.images),
+        about=_safe(" · ".join(facts)),
+        entries="\n".join([*shown, _failed(failed or {})]),
+    )
+
+
+class _Page:
+    """What the entries of a page share: photos, each stored once, and colours, each a class of the style."""
+
+    def __init__(self) -> None:
+        self.album = _Album()
+        self._colours: dict[tuple[str, str], str] = {}
+        self._entries = 0
+
+    def entry(self, seen: Seen) -> str:
+        number, self._entries = self._entries, self._entries + 1
+        picture = self.album.add(seen.photo)
+        traced = [said for said in seen.regions if isinstance(said.region, Trace)]
+        others = [said for said in seen.regions if not isinstance(said.region, Trace)]
+        parts = [self._regions(seen, picture, others)]
+        parts += [self._traced(seen, picture, said) for said in traced]
+        parts += [self._grounded(seen, picture, seen.grounded)] if seen.grounded is not None else []
+        whole = f'<p class="whole" dir="auto">{_caption(seen.whole)}</p>{_nearest(seen.whole)}' if seen.whole else ""
+        missing = f'<p class="note">{_safe(shortened(picture.missing, 120))}</p>' if picture.missing else ""
+        narrated = ""
+        if seen.narrated is not None:
+            named = replace(seen.narrated, image_id="Narrated from the photo alone")
+            narrated = _article(number, _Scene.of(named, picture))
+        return f"""<section class="entry" aria-labelledby="entry-{number}">
+<header><h2 id="entry-{number}">{_safe(seen.title)}</h2>
+<p class="about">{_safe(seen.about)}</p>{whole}{missing}</header>
+<div class="parts">
+{"".join(parts)}
+</div>
+{narrated}
+</section>"""
+
+    def style(self) -> str:
+        """All styles, with the colours that entries have asked for."""
+        own = (f".{name} {{ --own: {colour}; --ink-on: {ink}; }}\n" for (colour, ink), name in self._colours.items())
+        return _style() + "\n" + _asset("gallery.css") + "".join(own)
+
+    def _colour(self, colour: str, ink: str) -> str:
+        return self._colours.setdefault((colour, ink), f"own-{len(self._colours)}")
+
+    def _regions(self, seen: Seen, picture: _Picture, regions: Sequence[Said]) -> str:
+        marks, items = [], []
+        for number, (said, *colours) in enumerate(zip(regions, *own_colours(len(regions)), strict=True), 1):
+            name = self._colour(*colours)
+            for points in outlines(said.region):
+                marks += [_outline(points, picture, name), _tab(points, picture, name, number)]
+            items.append(
+                f'<li><span class="number {name}">{number}</span>'
+                f'<span class="said-text" dir="auto">{_caption(said)}</span>{_nearest(said)}</li>'
+            )
+        label = f"{seen.title}, with {counted(len(regions), 'region')} marked"
+        listed = f'<ol class="said-list">{"".join(items)}</ol>' if items else ""
+        return _part("Regions" if regions else "The photo", _drawing(picture, label, marks), listed)
+
+    def _traced(self, seen: Seen, picture: _Picture, said: Said) -> str:
+        trace = said.region if isinstance(said.region, Trace) else Trace.from_segments([])
+        scale = TimeScale.of((), trace)
+        strokes = [stroke * (_WIDTH, picture.height, 1) for stroke in near_strokes(trace)]
+        lines = [f'<path class="ghost" d="{"".join(_path(stroke) for stroke in strokes)}"/>'] if strokes else []
+        for stroke in strokes:
+            step = max(1, len(stroke) // _MOST_PIECES)
+            for i in range(0, max(1, len(stroke) - 1), step):
+                piece = stroke[i : i + step + 1]
+                colour = round((_N_COLOURS - 1) * float(scale.shares(piece[0, 2])))
+                lines.append(f'<path class="piece c{colour}" d="{_path(piece)}"/>')
+        drawing = _drawing(picture, f"{seen.title}, with {region_name(trace)}", lines, trace)
+        text = f'<p class="phrases" dir="auto">{_caption(said)}</p>{_nearest(said)}'
+        return _part("Along a trace", drawing, text)
+
+    def _grounded(self, seen: Seen, picture: _Picture, placed: Placed) -> str:
+        phrases = placed.phrases()
+        marks, spans = [], []
+        for phrase, colours in zip(phrases, phrase_colours(phrases), strict=True):
+            if phrase.box_xyxy is None or colours is None:
+                spans.append(f'<span class="doubt">{_safe(phrase.text)}</span>')
+                continue
+            name = self._colour(*colours)
+            marks.append(_outline(corners(phrase.box_xyxy), picture, name))
+            spans.append(f'<span class="phrase {name}">{_safe(phrase.text)}</span>')
+        heading = "A text, found in the photo" if marks else "A text that was not found in the photo"
+        drawing = _drawing(picture, f"{seen.title}, with the places of: {shortened(placed.text, 200)}", marks)
+        return _part(heading, drawing, f'<p class="phrases" dir="auto">{" ".join(spans)}</p>')
+
+
+def _part(heading: str, drawing: str, text: str) -> str:
+    return f'<figure class="part"><h3>{_safe(heading)}</h3>{drawing}<figcaption>{text}</figcaption></figure>\n'
+
+
+def _drawing(picture: _Picture, label: str, marks: Sequence[str], trace: Trace | None = None) -> str:
+    x1, y1, x2, y2 = view_xyxy(trace) if trace is not None else (0.0, 0.0, 1.0, 1.0)
+    height = picture.height
+    view = f"{x1 * _WIDTH:.1f} {y1 * height:.1f} {(x2 - x1) * _WIDTH:.1f} {(y2 - y1) * height:.1f}"
+    ground = f'<rect class="canvas" width="{_WIDTH:g}" height="{height:.1f}"/>'
+    photo = f'<use href="#{picture.name}"/>' if picture.name else ground
+    return f'<svg viewBox="{view}" role="img" aria-label="{_safe(label)}">{photo}{"".join(marks)}</svg>'
+
+
+def _outline(points_xy: Floats, picture: _Picture, name: str) -> str:
+    path = _path(points_xy * (_WIDTH, picture.height)) + "Z"
+    return f'<path class="outline under" d="{path}"/><path class="outline {name}" d="{path}"/>'
+
+
+def _tab(points_xy: Floats, picture: _Picture, name: str, number: int) -> str:
+    x, y = points_xy[points_xy.sum(axis=1).argmin()] * (_WIDTH, picture.height)
+    x, y = min(max(x, 0), _WIDTH - _TAB), min(max(y, 0), max(0.0, picture.height - _TAB))
+    square = f'<rect class="tab {name}" x="{x:.1f}" y="{y:.1f}" width="{_TAB:g}" height="{_TAB:g}" rx="6"/>'
+    middle = f'x="{x + _TAB / 2:.1f}" y="{y + _TAB / 2:.1f}"'
+    return f'{square}<text class="tab-text {name}" {middle} aria-hidden="true">{number}</text>'
+
+
+def _caption(said: Said) -> str:
+    if said.sure:
+        return _safe(said.text)
+    return f'<span class="doubt">{_safe(said.text)}</span><span class="unsure">unsure</span>'
+
+
+def _nearest(said: Said) -> str:
+    """What it may have meant, for captions to be doubted."""
+    if said.sure or not said.nearest:
+        return ""
+    items = "".join(f"<li>{_safe(sentence)}</li>" for sentence in said.nearest)
+    return f"<details><summary>nearest sentences it knows</summary><ul>{items}</ul></details>"
+
+
+def _failed(failed: Mapping[str, str]) -> str:
+    if not failed:
+        return ""
+    items = "".join(
+        f"<li>{_safe(name)}: {_safe(shortened(reason, _LONGEST_REASON))}</li>" for name, reason in failed.items()
+    )
+    return f'<section class="failed"><h2>Not shown</h2><ul>{items}</ul></section>'
