@@ -14,12 +14,25 @@ README = (ROOT / "README.md").read_text(encoding="utf-8")
 
 
 def test_the_code_prints_what_the_readme_says(monkeypatch: pytest.MonkeyPatch) -> None:
-    code, printed = re.findall(r"```(?:python)?\n(.*?)```", README, re.DOTALL)[:2]
+    (code, printed), *_ = re.findall(r"```python\n([^`]*)```\n```\n([^`]*)```", README)
     monkeypatch.chdir(ROOT)
     out = io.StringIO()
     with contextlib.redirect_stdout(out):
         exec(compile(code, "README.md", "exec"), {})
     assert out.getvalue() == printed
+
+
+def test_the_calls_on_the_embedded_model_exist() -> None:
+    import saywhere
+    from saywhere.models.patchioner.seer import Look, Seer
+
+    (code,) = re.findall(r"```python\n([^`]*sw\.load\(\)[^`]*)```", README)
+    compile(code, "README.md", "exec")
+    assert callable(saywhere.load)
+    assert callable(Seer.look)
+    asked = set(re.findall(r"view\.(\w+)\(", code))
+    assert asked == {"caption", "ground", "narrate"}
+    assert all(callable(getattr(Look, name)) for name in asked)
 
 
 def test_every_file_that_documents_point_to_exists() -> None:

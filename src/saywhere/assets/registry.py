@@ -200,9 +200,6 @@ _ASSETS = {
                 _sample("coffee.png", 466_706, "cc02f8ca188b167c775a7101b5d767d1e71792cf762c33d6fa15a4599b5a8de7"),
                 _sample("astronaut.png", 791_555, "88431cd9653ccd539741b555fb0a46b61558b301d4110412b5bc28b5e3ea6cb5"),
                 _sample("rocket.jpg", 112_525, "c2dd0de7c538df8d111e479619b129464d0269d0ae5fd18ca91d33a7fdfea95c"),
-                _sample(
-                    "motorcycle_left.png", 644_701, "db18e9c4157617403c3537a6ba355dfeafe9a7eabb6b9b94cb33f6525dd49179"
-                ),
             ),
         ),
     )

@@ -174,7 +174,7 @@ def _travel(origin: Floats, target: Floats, arrive_s: float, rate_hz: float) -> 
 
 def _circle(box: Floats, quarter: int, start_s: float, end_s: float, rate_hz: float) -> Floats:
     # A multiple of four steps puts a point on each of the four sides, so the bounds come out exactly.
-    steps = 4 * max(1, round((end_s - start_s) * rate_hz / 4))
+    steps = 4 * max(4, round((end_s - start_s) * rate_hz / 4))
     u = np.linspace(0, 1, steps + 1)
     angle = 2 * np.pi * u + quarter * np.pi / 2
     centre, half = (box[:2] + box[2:]) / 2, (box[2:] - box[:2]) / 2

@@ -17,7 +17,7 @@ from saywhere.atomic import write_atomic
 from saywhere.learn import load_run, train
 from saywhere.learn.recipe import Recipe, parse_recipe
 from saywhere.metrics import lbm_many
-from saywhere.models.mitr import MITR, Batch, Decoding, baseline, collate, decode
+from saywhere.models.mitr import MITR, Batch, Decoding, baseline, collate, decode, trace_of
 from saywhere.models.mitr.decode import Said
 from saywhere.models.mitr.layers import padding_mask
 from saywhere.models.mitr.prepared import Prepared
@@ -34,7 +34,7 @@ class RunScale:
     it learnt to copy the box before and pointed nowhere by itself; docs/log.md has the figures.
     """
 
-    steps: int = 700
+    steps: int = 600
     batch: int = 20
     width: int = 64
     heads: int = 4
@@ -46,13 +46,14 @@ class RunScale:
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """One row with one seed."""
+    """One row with one seed. start: the run whose weights it starts with, if not with random ones."""
 
     row: RowPlan
     seed: int
     data: Path
     folder: Path
     scale: RunScale
+    start: Path | None = None
 
 
 class Made(msgspec.Struct, frozen=True):
@@ -87,6 +88,7 @@ def recipe_of(job: Job) -> Recipe:
             "clip_norm": 1.0,
             "num_threads": 1,
             "device": "cpu",
+            **({} if job.start is None else {"init_from": str(job.start)}),
         },
         "schedule": {"kind": "cosine", "warmup_steps": max(1, scale.steps // 10)},
         "validate": {"every_steps": max(1, scale.steps // 7), "metric": "loss", "at_start": False},
@@ -130,7 +132,7 @@ def measure(model: nn.Module, prepared: Prepared, job: Job) -> Made:
     model.eval()
     with torch.no_grad():
         for test in job.row.tests:
-            said, boxes = _done(model, batch, test, how, hidden)
+            said, boxes = _done(model, batch, test, how, hidden, job.row.model.get("guided", 0))
             if said is not None:
                 made.words[test] = [one.ids for one in said]
             if boxes is not None:
@@ -140,10 +142,10 @@ def measure(model: nn.Module, prepared: Prepared, job: Job) -> Made:
 
 
 def _done(
-    model: nn.Module, batch: Batch, test: str, how: Decoding, hidden: bool
+    model: nn.Module, batch: Batch, test: str, how: Decoding, hidden: bool, guided: int
 ) -> tuple[list[Said] | None, list[NDArray[np.float64]] | None]:
     if isinstance(model, baseline.Baseline):
-        source = model.encode(batch.images, batch.words, batch.boxes, batch.lengths)
+        source = model.encode(batch.images, batch.words, *trace_of(batch, guided))
         if test == "trace":
             return None, _cut(baseline.trace(model, source, batch.lengths, hidden=hidden), batch)
         return baseline.caption(model, source, how), None
@@ -152,9 +154,9 @@ def _done(
     memory = model.encode_images(batch.images)
     if test == "trace":
         return None, _cut(decode.trace(model, memory, batch.words, batch.lengths, hidden=hidden), batch)
-    if test == "caption":
-        mask = padding_mask(batch.lengths, batch.boxes.shape[1])
-        return decode.caption(model, memory, batch.boxes, mask, how), None
+    if test in ("caption", "guided"):
+        along, count = trace_of(batch, guided)
+        return decode.caption(model, memory, along, padding_mask(count, along.shape[1]), how), None
     said = decode.joint(model, memory, how)
     boxes = [np.empty((0, 4)) if one.boxes is None else one.boxes[:, :4].double().numpy() for one in said]
     return said, boxes

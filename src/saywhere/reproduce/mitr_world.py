@@ -34,8 +34,8 @@ class WorldScale:
     train: int = 2400
     validation: int = 150
     test: int = 300
-    max_words: int = 36
-    seed: int = 0
+    max_words: int = 30
+    seed: int = 1
     size: int = 128
     eye_scenes: int = 1500
     eye_steps: int = 250

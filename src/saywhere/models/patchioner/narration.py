@@ -61,18 +61,18 @@ def overlap(a: BoxXyxy, b: BoxXyxy) -> float:
 def compose(whole: str, told: Sequence[Told], ground: Callable[[Sequence[str]], Grounded] | None = None) -> Grounded:
     """Sentences joined into a narrative. ground: finds the words of the first sentence; without it they have no place.
 
-    A sentence whose nouns were all said before is left out.
+    A sentence about a thing that was named before, going by its first noun, is left out.
     """
     first = _sentence(whole)
     nowhere = Grounded(tuple(first), WordBoxes(np.full((len(first), 4), np.nan)))
     opening = nowhere if ground is None else ground(first)
-    said = _nouns(whole)
+    said = set(_nouns(whole))
     words, boxes = list(opening.words), [*opening.boxes.boxes_xyxy]
     for one in told:
         named = _nouns(one.text)
-        if not named or named <= said:
+        if not named or named[0] in said:
             continue
-        said |= named
+        said.update(named)
         sentence = _sentence(_placed_in_words(one))
         words += sentence
         boxes += [np.array(one.box_xyxy)] * len(sentence)
@@ -104,5 +104,6 @@ def _sentence(text: str) -> list[str]:
     return [words[0].capitalize(), *words[1:-1], words[-1] + "."] if len(words) > 1 else [f"{text.capitalize()}."]
 
 
-def _nouns(text: str) -> set[str]:
-    return {token.lemma_.lower() for token in english()(text) if token.pos_ in ("NOUN", "PROPN")}
+def _nouns(text: str) -> list[str]:
+    """The nouns of a text, in their order: the first tells what it is about."""
+    return [token.lemma_.lower() for token in english()(text) if token.pos_ in ("NOUN", "PROPN")]
