@@ -16,14 +16,21 @@ from saywhere.metrics.lbm import lbm
 from saywhere.models.mitr import MITR, Batch, ObjectiveSettings, losses
 from saywhere.models.mitr.cycle import (
     cycle_loss,
+    noisy_chances,
     sampled_words,
     segments_shuffled,
-    straight_through,
     swapped_in_batch,
     word_log_probabilities,
     word_noise,
 )
-from saywhere.models.mitr.layers import ROW_OFFSET, padding_mask, shifted_boxes, shifted_words
+from saywhere.models.mitr.layers import (
+    ROW_OFFSET,
+    DrawnWords,
+    WordEmbedding,
+    padding_mask,
+    shifted_boxes,
+    shifted_words,
+)
 from saywhere.models.mitr.losses import _band_costs, _band_shares, caption_loss, lbm_loss, trace_loss
 from saywhere.models.mitr.objective import counts, masked_boxes
 from tests.models.small import WORDS, batch, network
@@ -181,12 +188,17 @@ def test_chosen_words_are_one_hot_forwards_and_soft_backwards() -> None:
     logits = torch.randn(2, 3, 6, generator=drawing(), requires_grad=True)
     noise = word_noise(torch.zeros(2, 3, 5), 5, drawing(1))
     rows = (logits.log_softmax(-1) + noise).argmax(-1)
-    values = torch.randn(2, 3, 6, generator=drawing(2))
-    words = straight_through(word_log_probabilities(logits), noise, rows, 0.7)
-    assert torch.equal(words, torch.nn.functional.one_hot(rows, 6).float())
-    hard = torch.autograd.grad((words * values).sum(), logits)[0]
+    values = torch.randn(2, 3, 8, generator=drawing(2))
+    embedding = WordEmbedding(5, 8, dropout=0.0)
+    drawn = DrawnWords(rows, noisy_chances(word_log_probabilities(logits), noise, 0.7))
+    vectors = embedding(drawn)
+    assert torch.equal(vectors, embedding(rows + ROW_OFFSET))
+    found = torch.autograd.grad((vectors * values).sum(), (logits, embedding.table.weight))
     soft = ((logits.log_softmax(-1) + noise) / 0.7).softmax(-1)
-    torch.testing.assert_close(hard, torch.autograd.grad((soft * values).sum(), logits)[0])
+    wanted = torch.autograd.grad((soft @ embedding.table.weight * embedding.scale * values).sum(), logits)[0]
+    torch.testing.assert_close(found[0], wanted)
+    read = (embedding(rows + ROW_OFFSET) * values).sum()
+    torch.testing.assert_close(found[1], torch.autograd.grad(read, embedding.table.weight)[0])
 
 
 def _sampled(model: MITR, one: Batch) -> tuple[Tensor, Tensor, Tensor]:
@@ -283,6 +295,23 @@ def test_the_trace_task_masks_what_it_reads_only_if_asked() -> None:
     assert losses(model, one, open_eyed, drawing())["trace"].item() == pytest.approx(plain.item(), rel=1e-5)
 
 
+def test_guided_captions_are_learned_along_boxes_whose_number_tells_nothing() -> None:
+    model, one = network(), batch()
+    only = ObjectiveSettings(trace=0.0, cycle=0.0, joint=0.0, guided=7)
+    boxes = torch.tensor([0.0, 0.0, 1.0, 1.0, 1.0]).repeat(3, 7, 1)
+    for i, length in enumerate(one.lengths.tolist()):
+        boxes[i, : min(length, 7)] = one.boxes[i, : min(length, 7)]
+    read, rows = shifted_words(one.words, one.lengths)
+    real = padding_mask(one.lengths + 1, read.shape[1])
+    with torch.no_grad():
+        memory = model.encode_images(one.images)
+        logits = model.caption(memory, read, real, boxes, torch.ones(3, 7, dtype=torch.bool))
+    found = losses(model, one, only, drawing())["caption"].item()
+    assert found == pytest.approx(caption_loss(logits, rows, real).item(), rel=1e-5)
+    plain = losses(model, one, replace(only, guided=0), drawing())["caption"].item()
+    assert plain != pytest.approx(found, rel=1e-5)
+
+
 def test_the_joint_task_reads_masked_boxes_and_aims_at_the_true_ones() -> None:
     model, one = network(), batch()
     settings = ObjectiveSettings(trace=0.0, caption=0.0, cycle=0.0, mask_rate=1.0)
@@ -373,6 +402,8 @@ def test_a_batch_without_a_located_word_costs_nothing() -> None:
         {"cycle_segments": 1},
         {"lbm_k": -1},
         {"lbm_entropy": 0.0},
+        {"guided": -1},
+        {"guided": 5},
     ],
 )
 def test_settings_that_cannot_be_are_refused(change: dict[str, float]) -> None:

@@ -21,6 +21,7 @@ from saywhere.models.mitr import (
     example_of,
     guided_boxes,
     guided_example,
+    trace_of,
 )
 from saywhere.models.mitr.baseline import Baseline, caption, losses, trace
 from saywhere.models.mitr.batch import collate_images
@@ -180,6 +181,22 @@ def test_key_boxes_are_filled_up_with_the_whole_image_and_never_located() -> Non
     np.testing.assert_allclose(one.boxes, [[0.1, 0.1, 0.3, 0.3, 0.04]] + [[0, 0, 1, 1, 1]] * 4, atol=1e-6)
     assert not one.located.any()
     assert guided_boxes([[0.1, 0.1, 0.3, 0.3]] * 3, 2).shape == (2, 5)
+
+
+@pytest.mark.parametrize("guided", [0, 2, 9, 12])
+def test_a_caption_is_written_along_its_trace_or_along_as_many_key_boxes_as_any_other(guided: int) -> None:
+    one = collate(narratives())
+    boxes, count = trace_of(one, guided)
+    if not guided:
+        assert boxes is one.boxes
+        assert count is one.lengths
+        return
+    assert boxes.shape == (3, guided, 5)
+    assert count.tolist() == [guided] * 3
+    for i, length in enumerate(one.lengths.tolist()):
+        given = min(length, guided)
+        assert torch.equal(boxes[i, :given], one.boxes[i, :given])
+        assert boxes[i, given:].tolist() == [[0, 0, 1, 1, 1]] * (guided - given)
 
 
 def test_batches_are_padded_to_the_longest() -> None:

@@ -9,11 +9,12 @@ import numpy as np
 import pytest
 import torch
 
-from saywhere.core import InvalidFile, Narrative, Trace, UnknownName, Utterance
+from saywhere.core import InvalidFile, InvalidValue, Narrative, Trace, UnknownName, Utterance
 from saywhere.language.vocabulary import Vocabulary
 from saywhere.learn import evaluate, load_recipe, load_run, make_task, train
 from saywhere.models.mitr import MITR, RegionFeatures, baseline, collate, decode, example_of
-from saywhere.models.mitr.losses import trace_loss
+from saywhere.models.mitr.layers import padding_mask, shifted_words
+from saywhere.models.mitr.losses import caption_loss, trace_loss
 from saywhere.models.mitr.objective import masked_boxes
 from saywhere.models.mitr.prepared import Prepared, PreparedNarrative, save_prepared
 
@@ -81,6 +82,8 @@ def test_an_unknown_split_is_refused(folder: Path) -> None:
         ('baseline = "trace"', {"loss", "trace"}),
         ('baseline = "caption"', {"loss", "caption"}),
         ('baseline = "describe"', {"loss", "caption"}),
+        ("guided = 6\ntrace = 0.0\ncycle = 0.0\njoint = 0.0", {"loss", "caption"}),
+        ('baseline = "caption"\nguided = 6\ntrace = 0.0\ncycle = 0.0\njoint = 0.0', {"loss", "caption"}),
     ],
 )
 def test_every_kind_of_row_trains_and_is_measured(folder: Path, tmp_path: Path, model: str, terms: set[str]) -> None:
@@ -90,6 +93,26 @@ def test_every_kind_of_row_trains_and_is_measured(folder: Path, tmp_path: Path, 
     assert set(metrics) == terms
     assert all(np.isfinite(value) for value in metrics.values())
     assert metrics == pytest.approx(result.metrics)
+
+
+def test_a_guided_caption_baseline_reads_as_many_boxes_whatever_the_caption(folder: Path) -> None:
+    only = "\ntrace = 0.0\ncycle = 0.0\njoint = 0.0"
+    task = make_task(load_recipe(recipe(folder, f'baseline = "caption"\nguided = 6{only}')))
+    model = task.build(torch.Generator().manual_seed(0)).eval()
+    batch = collate([task.train_items()[i] for i in (0, 1)])
+    assert isinstance(model, baseline.Baseline)
+    with torch.no_grad():
+        loss = task.losses(model, batch, torch.Generator())["loss"]
+        whole = torch.tensor([0.0, 0.0, 1.0, 1.0, 1.0]).repeat(2, 6, 1)
+        for i, length in enumerate(batch.lengths.tolist()):
+            whole[i, :length] = batch.boxes[i, :length]
+        source = model.encode(batch.images, batch.words, whole, torch.tensor([6, 6]))
+        read, rows = shifted_words(batch.words, batch.lengths)
+        real = padding_mask(batch.lengths + 1, read.shape[1])
+        wanted = caption_loss(model.decode(source, read), rows, real)
+    assert loss.item() == pytest.approx(wanted.item(), rel=1e-6)
+    with pytest.raises(InvalidValue, match="'trace' baseline writes nothing"):
+        make_task(load_recipe(recipe(folder, f'baseline = "trace"\nguided = 6\ncaption = 1.0{only}')))
 
 
 def test_a_trace_baseline_whose_boxes_are_hidden_reads_none_of_them(folder: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -11,14 +12,15 @@ import pytest
 from saywhere.core import InvalidFile, MissingDependency, Narrative, Trace, Utterance
 from saywhere.models.mitr import RegionFeatures
 from saywhere.models.mitr.prepared import Prepared
-from saywhere.reproduce import mitr, mitr_run
+from saywhere.reproduce import mitr, mitr_guided, mitr_run
 from saywhere.reproduce.eye import all_names, patch_names
 from saywhere.reproduce.mitr_files import prepare_narratives, split_of
+from saywhere.reproduce.mitr_guided import key_boxes, prepare_guided
 from saywhere.reproduce.mitr_rows import CLAIMS, ROWS, TABLES
 from saywhere.reproduce.mitr_run import RunScale
-from saywhere.reproduce.mitr_world import WorldScale, regions_of
-from saywhere.reproduce.results import Column, Row, judge
-from saywhere.world import make_scene
+from saywhere.reproduce.mitr_world import WorldScale, prepare_world, regions_of
+from saywhere.reproduce.results import Column, Results, Row, judge
+from saywhere.world import ObjectCaption, make_scene, object_captions
 
 TINY = mitr.Plan(
     seeds=(0,),
@@ -36,7 +38,7 @@ def test_everything_runs_and_an_interrupted_run_goes_on(tmp_path: Path, monkeypa
     said: list[str] = []
     results = mitr.reproduce(tmp_path, TINY, lambda what, done, total: said.append(what))
     assert [table.number for table in results.tables] == [5, 2, 3]
-    assert len(results.claims) == len(CLAIMS)
+    assert {claim.text for claim in results.claims} == {text for text, test, *_ in CLAIMS if test != "guided"}
     assert {"drawing and narrating scenes", "training", "scoring captions"} <= set(said)
     assert any("a Java runtime" in remark for remark in results.remarks)
     assert json.loads((tmp_path / "numbers.json").read_text())["seeds"] == [0]
@@ -44,9 +46,29 @@ def test_everything_runs_and_an_interrupted_run_goes_on(tmp_path: Path, monkeypa
     assert "MITR, Task 1 + 2 + cycle_b" in page
     kept = (tmp_path / "runs" / "task12-0" / "made.json").stat().st_mtime_ns
     (tmp_path / "runs" / "task1-0" / "made.json").unlink()
-    again = mitr.reproduce(tmp_path, TINY, lambda *_: None)
-    assert again.tables == results.tables
+    full = mitr.reproduce(tmp_path, replace(TINY, full=True), lambda *_: None)
+    assert full.tables[:3] == results.tables
     assert (tmp_path / "runs" / "task12-0" / "made.json").stat().st_mtime_ns == kept
+    _check_guided(full, tmp_path)
+
+
+def _check_guided(full: Results, out: Path) -> None:
+    """Table 6 is there, its pre-trained row started from the row it names, and the claim about it is judged."""
+    assert [table.number for table in full.tables] == [5, 2, 3, 6, 7, 8]
+    assert len(full.claims) == len(CLAIMS)
+    table = full.tables[3]
+    assert [row.paper.get("CIDEr") for row in table.rows] == [None, 1.746, 1.819]
+    assert all("CIDEr" in row.scores[0] for row in table.rows)
+    claim = next(claim for claim in full.claims if claim.better == table.rows[2].name)
+    assert claim.worse == table.rows[1].name
+    assert any("filled up to 20" in remark for remark in full.remarks)
+    recipes = {
+        key: json.loads((out / "runs" / f"{key}-0" / "result.json").read_text())["recipe"]
+        for key in ("guided", "guided-pretrained")
+    }
+    assert recipes["guided"]["train"]["init_from"] is None
+    assert recipes["guided-pretrained"]["train"]["init_from"] == str(out / "runs" / "task12-cycle-b-0")
+    assert Prepared(out / "guided").vocabulary.fingerprint == Prepared(out / "data").vocabulary.fingerprint
 
 
 def test_a_run_that_was_interrupted_leaves_nothing_to_be_taken_for_a_result(
@@ -63,11 +85,69 @@ def test_a_run_that_was_interrupted_leaves_nothing_to_be_taken_for_a_result(
     assert not (tmp_path / "run" / "made.json").exists()
 
 
+@pytest.fixture(scope="module")
+def told(tmp_path_factory: pytest.TempPathFactory) -> Prepared:
+    """Prepared narratives of a tiny world."""
+    folder = tmp_path_factory.mktemp("world")
+    prepare_world(folder, TINY.world, lambda *_: None)
+    return Prepared(folder)
+
+
+def test_guided_captions_are_of_the_same_scenes_words_and_splits(told: Prepared, tmp_path: Path) -> None:
+    prepare_guided(tmp_path, told, lambda *_: None)
+    guided = Prepared(tmp_path)
+    for split in ("train", "validation", "test"):
+        scenes = {told.split(split).image_name(i) for i in range(len(told.split(split)))}
+        assert {guided.split(split).image_name(i) for i in range(len(guided.split(split)))} <= scenes
+    assert len(guided.split("train")) > 2 * len(told.split("train"))
+    one, name = guided.split("test")[0], guided.split("test").image_name(0)
+    narrative = next(told.split("test")[i] for i in range(5) if told.split("test").image_name(i) == name)
+    np.testing.assert_array_equal(one.image.features, narrative.image.features)
+    scene = make_scene(TINY.world.seed, int(name))
+    keys = key_boxes(scene, object_captions(scene, TINY.world.seed, 1)[0])
+    np.testing.assert_array_equal(one.boxes[: len(keys), :4], keys)
+    np.testing.assert_array_equal(one.boxes[len(keys) :], [[0, 0, 1, 1, 1]] * (len(one.boxes) - len(keys)))
+    assert not one.located.any()
+    assert one.words.tolist() == list(
+        told.vocabulary.encode(object_captions(scene, TINY.world.seed, 1)[0].text.split()).ids
+    )
+
+
+def test_key_boxes_come_in_the_order_they_are_told_of_and_once() -> None:
+    scene = make_scene(0, 3)
+    caption = ObjectCaption("two by the one and two", ((2,), (), (), (0, 1), (), (2,)))
+    np.testing.assert_allclose(key_boxes(scene, caption), [scene.things[i].box_xyxy for i in (2, 0, 1)], atol=1e-6)
+    assert key_boxes(scene, ObjectCaption("a view", ((), ()))).shape == (0, 4)
+
+
+def test_guided_captions_of_other_narratives_or_of_another_world_are_refused(
+    told: Prepared, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    prepare_guided(tmp_path / "guided", told, lambda *_: None)
+    prepare_world(tmp_path / "other", replace(TINY.world, seed=5), lambda *_: None)
+    with pytest.raises(InvalidFile, match="belongs to other narratives"):
+        prepare_guided(tmp_path / "guided", Prepared(tmp_path / "other"), lambda *_: None)
+    monkeypatch.setattr(mitr_guided, "make_scene", lambda seed, index, size: make_scene(seed + 1, index, size))
+    with pytest.raises(InvalidFile, match="no longer drawn as it was"):
+        prepare_guided(tmp_path / "anew", told, lambda *_: None)
+
+
+def test_narratives_from_files_have_no_table_of_guided_captions(told: Prepared, tmp_path: Path) -> None:
+    features = RegionFeatures(np.ones((2, 3)), [[0, 0, 0.5, 0.5], [0.5, 0.5, 1, 1]])
+    prepare_narratives(tmp_path, [narrative(str(i)) for i in range(99)], lambda _: features, {"from": "a test"})
+    full = replace(TINY, full=True)
+    assert [table.number for table in mitr._tables(full, Prepared(tmp_path))] == [5, 2, 3, 7, 8]
+    assert [table.number for table in mitr._tables(full, told)] == [5, 2, 3, 6, 7, 8]
+
+
 def test_every_row_and_claim_can_be_looked_up() -> None:
     for table in TABLES:
         for key, numbers in table.rows.items():
             assert set(table.tests) <= set(ROWS[key].tests)
             assert len(numbers) == len(table.columns)
+            # A row is trained in one of two rounds, so the one it starts from starts from none.
+            assert not ROWS[key].start or not ROWS[ROWS[key].start].start
+            assert not ROWS[key].start or any(ROWS[key].start in one.rows for one in TABLES if not one.full)
     for _, test, measure, better, worse in CLAIMS:
         assert test in ROWS[better].tests
         assert test in ROWS[worse].tests

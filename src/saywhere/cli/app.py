@@ -8,7 +8,20 @@ from typing import Annotated
 import typer
 
 import saywhere
-from saywhere.cli import assets, benchmark, build, data, look, report, reproduce, score, seeing, training, world
+from saywhere.cli import (
+    assets,
+    benchmark,
+    build,
+    data,
+    look,
+    patchioner,
+    report,
+    reproduce,
+    score,
+    seeing,
+    training,
+    world,
+)
 from saywhere.cli.console import err
 from saywhere.core.errors import SaywhereError
 
@@ -30,6 +43,7 @@ app.add_typer(world.app, name="world")
 app.command("prepare")(training.prepare)
 app.command("train")(training.train)
 app.command("eval")(training.evaluate)
+reproduce.app.command("patchioner")(patchioner.patchioner)
 app.add_typer(reproduce.app, name="reproduce")
 app.add_typer(report.app, name="report")
 build.app.command("trace-benchmark")(benchmark.trace_benchmark)

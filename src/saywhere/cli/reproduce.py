@@ -25,13 +25,13 @@ def mitr(
     quick: Annotated[
         bool, typer.Option(help="A few minutes, one seed: shows that all runs, and decides nothing.")
     ] = False,
-    full: Annotated[bool, typer.Option(help="Tables 7 and 8 too; hours.")] = False,
+    full: Annotated[bool, typer.Option(help="Tables 6, 7 and 8 too; hours.")] = False,
     workers: Annotated[int, typer.Option(min=1, help="Processes, each of one thread.")] = 2,
     data: Annotated[
         Path | None, typer.Option(help="A folder of prepared narratives (saywhere prepare) to use, not the world.")
     ] = None,
 ) -> None:
-    """MITR's Tables 2, 3 and 5 in the simulated world, with a verdict for each claim.
+    """MITR's Tables 2, 3 and 5 (with --full also 6, 7 and 8) in the simulated world, with a verdict for each claim.
 
     What is done already in the output folder is not done again, so an interrupted run goes on where it was.
     """

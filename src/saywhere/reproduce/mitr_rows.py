@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from saywhere.models.mitr.batch import GUIDED_BOXES
 from saywhere.reproduce.results import Column
 
 CAPTION = tuple(Column(name) for name in ("BLEU-1", "BLEU-4", "METEOR", "ROUGE-L", "CIDEr", "scene-graph F"))
@@ -13,12 +14,18 @@ TRACE = (Column("LBM (k=0)", lower_is_better=True), Column("LBM (k=1)", lower_is
 
 @dataclass(frozen=True, slots=True)
 class RowPlan:
-    """One model. key: its folder. title: as in tables. model: keys of the recipe's [model]. tests: what it can do."""
+    """One model. key: its folder. title: as in tables. model: keys of the recipe's [model]. tests: what it can do.
+
+    guided: whether it learns from captions with key boxes, not from narratives. start: key of the row whose weights it
+    starts with.
+    """
 
     key: str
     title: str
     model: dict[str, Any]
     tests: tuple[str, ...]
+    guided: bool = False
+    start: str = ""
 
 
 def _learns(trace: float = 0, caption: float = 0, cycle: float = 0, joint: float = 0, **more: Any) -> dict[str, Any]:
@@ -26,6 +33,7 @@ def _learns(trace: float = 0, caption: float = 0, cycle: float = 0, joint: float
 
 
 _BOTH = ("trace", "caption")
+_GUIDED = _learns(caption=1, guided=GUIDED_BOXES)
 ROWS = {
     row.key: row
     for row in (
@@ -56,7 +64,17 @@ ROWS = {
             _learns(trace=1, caption=0.3, joint=1),
             ("trace", "caption", "joint"),
         ),
-        # With --full: the number of layers (Table 7) and the weight of the caption (Table 8).
+        # With --full: guided captions (Table 6), the number of layers (Table 7), the weight of the caption (Table 8).
+        RowPlan("guided-baseline", "Baseline, guided", {**_GUIDED, "baseline": "caption"}, ("guided",), guided=True),
+        RowPlan("guided", "MITR, guided, without pre-training", _GUIDED, ("guided",), guided=True),
+        RowPlan(
+            "guided-pretrained",
+            "MITR, guided, pre-trained on Task 1 + 2 + cycle_b",
+            _GUIDED,
+            ("guided",),
+            guided=True,
+            start="task12-cycle-b",
+        ),
         RowPlan(
             "task12-cycle-b-3",
             "MITR (3 layers), Task 1 + 2 + cycle_b",
@@ -129,6 +147,19 @@ TABLES = (
         },
     ),
     TablePlan(
+        6,
+        "Guided captions, along boxes of what is to be told",
+        ("guided",),
+        CAPTION,
+        {
+            # The paper has no row for a standard transformer here.
+            "guided-baseline": _paper(None, None, None, None, None, _SPICE_IS_OTHER),
+            "guided": _paper(0.463, 0.182, 0.219, 0.466, 1.746, _SPICE_IS_OTHER),
+            "guided-pretrained": _paper(0.474, 0.189, 0.225, 0.475, 1.819, _SPICE_IS_OTHER),
+        },
+        full=True,
+    ),
+    TablePlan(
         7,
         "The number of layers",
         _BOTH,
@@ -169,4 +200,5 @@ CLAIMS = (
     ("Random masking makes joint captions better", "joint", "CIDEr", "task3-mask", "task3"),
     ("Random masking makes joint traces better", "joint", "LBM (k=0)", "task3-mask", "task3"),
     ("Tasks 1 and 2 make joint traces better", "joint", "LBM (k=0)", "task123-mask", "task3-mask"),
+    ("Pre-training on traces makes guided captions better", "guided", "CIDEr", "guided-pretrained", "guided"),
 )

@@ -16,6 +16,7 @@ from saywhere.models.mitr.batch import (
     example_of,
     guided_boxes,
     guided_example,
+    trace_of,
 )
 from saywhere.models.mitr.config import MitrConfig
 from saywhere.models.mitr.decode import Decoding
@@ -42,4 +43,5 @@ __all__ = [
     "guided_example",
     "losses",
     "open_features",
+    "trace_of",
 ]

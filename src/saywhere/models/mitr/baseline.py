@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from saywhere.core.errors import InvalidValue, UnknownName
 from saywhere.language.vocabulary import BEGIN_ID
-from saywhere.models.mitr.batch import Batch, Images
+from saywhere.models.mitr.batch import Batch, Images, trace_of
 from saywhere.models.mitr.config import MitrConfig
 from saywhere.models.mitr.decode import Decoding, Said, search
 from saywhere.models.mitr.image import PatchEncoder
@@ -38,7 +38,7 @@ from saywhere.models.mitr.layers import (
 from saywhere.models.mitr.losses import caption_loss, trace_loss
 from saywhere.models.mitr.network import EncoderLayer, StreamLayer, region_tensors
 from saywhere.models.mitr.objective import drawing_from, masked_boxes
-from saywhere.models.mitr.steps import Cache, embedded, look_back, measured, resting
+from saywhere.models.mitr.steps import Past, Sight, Thought, embedded, measured, resting
 
 TASKS = ("trace", "caption", "describe")
 
@@ -133,14 +133,15 @@ class Baseline(nn.Module):
 
 
 def losses(
-    model: Baseline, batch: Batch, generator: torch.Generator, trace_mask_rate: float = 0.0
+    model: Baseline, batch: Batch, generator: torch.Generator, trace_mask_rate: float = 0.0, guided: int = 0
 ) -> dict[str, Tensor]:
     """The loss of the model's task, as "loss" and under its name.
 
-    trace_mask_rate: how many boxes that a "trace" baseline reads are hidden, as in `ObjectiveSettings`.
+    trace_mask_rate: how many boxes that a "trace" baseline reads are hidden; guided: along how many key boxes a
+    "caption" baseline writes; both as in `ObjectiveSettings`.
     """
     with drawing_from(generator, model):
-        source = model.encode(batch.images, batch.words, batch.boxes, batch.lengths)
+        source = model.encode(batch.images, batch.words, *trace_of(batch, guided))
         if model.task == "trace":
             seen = masked_boxes(batch.boxes, trace_mask_rate, generator) if trace_mask_rate else batch.boxes
             predicted = model.decode(source, shifted_boxes(seen))
@@ -158,7 +159,14 @@ class BaselineSteps:
 
     def __init__(self, model: Baseline, source: Source, capacity: int) -> None:
         self.model, self.source, self.place = model, source, 0
-        self.caches = [Cache(capacity) for _ in source.keys_values]
+        self.layers = [
+            (
+                Past(layer.self_norm, layer.self_attention, capacity),
+                Sight(layer.image_norm, layer.image_attention, one, source.mask),
+                Thought(layer.feed_norm, layer.feed),
+            )
+            for layer, one in zip(model.layers(), source.keys_values, strict=True)
+        ]
 
     def begin(self) -> Tensor:
         return torch.full((len(self.source.mask), 1), BEGIN_ID, device=self.source.mask.device)
@@ -167,16 +175,13 @@ class BaselineSteps:
         """The next place: (images, beams) ids or (images, 1, 5) boxes to logits or boxes."""
         x = embedded(self.model.embed(), read, self.place)
         self.place += 1
-        for layer, keys_values, cache in zip(self.model.layers(), self.source.keys_values, self.caches, strict=True):
-            normed = layer.self_norm(x)
-            x = x + look_back(layer.self_attention, normed, normed, cache)
-            x = x + layer.image_attention.look(layer.image_norm(x), keys_values, self.source.mask)
-            x = layer.think(x)
+        for past, image, thought in self.layers:
+            x = thought.advance(image.advance(past.advance(x)))
         return self.model.head(x)
 
     def reorder(self, rows: Tensor) -> None:
-        for cache in self.caches:
-            cache.reorder(rows)
+        for past, *_ in self.layers:
+            past.reorder(rows)
 
 
 def caption(

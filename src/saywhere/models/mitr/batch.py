@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
+from torch.nn import functional
 
 from saywhere.core import InvalidValue, Narrative, WordBoxes
 from saywhere.core.alignment import NOWHERE
@@ -20,6 +21,9 @@ Photo = NDArray[np.uint8]
 
 Image = RegionFeatures | Photo
 """What a model looks at: the features of an image's regions, or the photo itself for a model with an eye."""
+
+GUIDED_BOXES = 20
+"""How many boxes a guided caption is written along, unless told otherwise."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -78,7 +82,7 @@ def guided_example(
 ) -> Example:
     """For guided captioning: key boxes in the order they are to be told, no pairing with words.
 
-    No word counts as located, so only the caption is learned from it.
+    No word counts as located, so only the caption is learned from it; see `trace_of` for what the network reads.
     """
     ids = vocabulary.encode(words).ids[:max_words]
     boxes = guided_boxes(key_boxes_xyxy, len(ids))
@@ -130,6 +134,19 @@ class Batch:
 
     def __len__(self) -> int:
         return len(self.words)
+
+
+def trace_of(batch: Batch, guided: int = 0) -> tuple[Tensor, Tensor]:
+    """The boxes that a caption is written along, and how many of them there are: (B, N, 5) and (B,).
+
+    guided: 0 for a trace, one box for each word. Otherwise the boxes are key boxes (`guided_example`), and every
+    narrative gets this many, filled up by the whole image: their number must not tell how long the caption is.
+    """
+    if not guided:
+        return batch.boxes, batch.lengths
+    boxes = functional.pad(batch.boxes, (0, 0, 0, max(0, guided - batch.boxes.shape[1])))[:, :guided]
+    given = torch.arange(guided, device=boxes.device) < batch.lengths[:, None]
+    return torch.where(given[:, :, None], boxes, boxes.new_tensor(NOWHERE)), torch.full_like(batch.lengths, guided)
 
 
 def collate(examples: Sequence[Example]) -> Batch:

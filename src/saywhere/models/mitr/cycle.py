@@ -16,7 +16,7 @@ from torch import Tensor
 
 from saywhere.models.mitr.batch import Batch
 from saywhere.models.mitr.decode import END_ROW
-from saywhere.models.mitr.layers import ROW_OFFSET, padding_mask, shifted_boxes
+from saywhere.models.mitr.layers import ROW_OFFSET, DrawnWords, padding_mask, shifted_boxes
 from saywhere.models.mitr.losses import trace_loss
 from saywhere.models.mitr.network import MITR, Memory
 from saywhere.models.mitr.steps import CaptionSteps, resting
@@ -36,12 +36,20 @@ def cycle_loss(
 ) -> Tensor:
     """L1 from the permuted trace to the trace that comes back. boxes: (B, T, 5); located: (B, T); lengths: (B,)."""
     mask = padding_mask(lengths, boxes.shape[1])
+    words = drawn_caption(model, memory, boxes, mask, temperature, generator)
+    predicted = model.ground(memory, words, mask, shifted_boxes(boxes))
+    return trace_loss(predicted, boxes, located & mask)
+
+
+def drawn_caption(
+    model: MITR, memory: Memory, boxes: Tensor, mask: Tensor, temperature: float, generator: torch.Generator
+) -> DrawnWords:
+    """The first half of the cycle: a word for each box, (B, T). boxes: (B, T, 5); mask: (B, T)."""
     noise = word_noise(boxes, model.config.words, generator)
     read = sampled_words(model, memory, boxes, mask, noise)
     logits = model.caption(memory, read[:, :-1], mask, boxes, mask)
-    words = straight_through(word_log_probabilities(logits), noise, read[:, 1:] - ROW_OFFSET, temperature)
-    predicted = model.ground(memory, words, mask, shifted_boxes(boxes))
-    return trace_loss(predicted, boxes, located & mask)
+    chances = noisy_chances(word_log_probabilities(logits), noise, temperature)
+    return DrawnWords(read[:, 1:] - ROW_OFFSET, chances)
 
 
 def sampled_words(model: MITR, memory: Memory, boxes: Tensor, mask: Tensor, noise: Tensor) -> Tensor:
@@ -60,11 +68,9 @@ def word_log_probabilities(logits: Tensor) -> Tensor:
     return logits.log_softmax(dim=-1).clamp_min(LOWEST_LOG_PROBABILITY)
 
 
-def straight_through(log_probabilities: Tensor, noise: Tensor, rows: Tensor, temperature: float) -> Tensor:
-    """(B, T, V + 1) weights over rows: exactly the rows chosen (B, T), with the gradient of the Gumbel-softmax."""
-    soft = ((log_probabilities + noise) / temperature).softmax(dim=-1)
-    hard = torch.zeros_like(soft).scatter_(-1, rows[..., None], 1.0)
-    return hard + (soft - soft.detach())
+def noisy_chances(log_probabilities: Tensor, noise: Tensor, temperature: float) -> Tensor:
+    """(B, T, V + 1) the Gumbel-softmax: what a word would be at this temperature, a little of every word."""
+    return ((log_probabilities + noise) / temperature).softmax(dim=-1)
 
 
 def word_noise(boxes: Tensor, words: int, generator: torch.Generator) -> Tensor:

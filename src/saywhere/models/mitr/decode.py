@@ -206,7 +206,8 @@ def _one_way(steps: WordSteps, decoding: Decoding, choose: Callable[[Tensor], Te
     ended = torch.zeros(len(words), dtype=torch.bool, device=words.device)
     for _ in range(decoding.max_words):
         likely = _word_scores(steps.advance(words), said, decoding)[:, 0]
-        if likely.isnan().any():
+        # What is not NaN is at most 0, so the sum tells in one pass.
+        if likely.sum().isnan():
             raise InvalidValue("network", "gives NaN for a word's score", "its weights or inputs hold NaN")
         rows = choose(likely)
         totals += likely.gather(1, rows)[:, 0].masked_fill(ended, 0)

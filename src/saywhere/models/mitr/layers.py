@@ -6,10 +6,11 @@ Masks are boolean, True where a query may look, and broadcast to (batch, heads, 
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
+from torch.autograd.function import FunctionCtx
 from torch.nn import functional
 
 from saywhere.core.alignment import NOWHERE
@@ -23,6 +24,7 @@ begin and end share no parameter; padding is masked and needs none.
 """
 
 BOX_SIZE = 5
+NORM_EPSILON = 1e-12
 _FIRST_POSITIONS = 512
 
 
@@ -31,6 +33,16 @@ class KeysValues(NamedTuple):
 
     keys: Tensor
     values: Tensor
+
+
+class DrawnWords(NamedTuple):
+    """Words drawn at random, that can still be learned from.
+
+    rows: (batch, n) which were drawn. chances: (batch, n, words + 1) what they were drawn from.
+    """
+
+    rows: Tensor
+    chances: Tensor
 
 
 def rows_of(ids: Tensor) -> Tensor:
@@ -67,7 +79,11 @@ class Norm(nn.Module):
         self.unbias = math.sqrt((width - 1) / width)
 
     def forward(self, x: Tensor) -> Tensor:
-        return functional.layer_norm(x, self.scale.shape, self.scale * self.unbias, self.shift, 1e-12)
+        return functional.layer_norm(x, self.scale.shape, *self.scale_and_shift(), NORM_EPSILON)
+
+    def scale_and_shift(self) -> tuple[Tensor, Tensor]:
+        """As torch's norm takes them."""
+        return self.scale * self.unbias, self.shift
 
 
 class Attention(nn.Module):
@@ -154,6 +170,24 @@ class RegionEmbedding(nn.Module):
         return out
 
 
+class _Drawn(torch.autograd.Function):
+    """Straight through: forwards the rows of the table that were drawn, backwards as if chances @ table had been taken.
+
+    Written out because the product, of one-hot weights with the table, need not be worked out in either direction.
+    """
+
+    @staticmethod
+    def forward(ctx: FunctionCtx, table: Tensor, chances: Tensor, rows: Tensor) -> Tensor:  # noqa: ARG004 - for backward
+        ctx.save_for_backward(table, rows)
+        return table[rows]
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor, None]:
+        table, rows = ctx.saved_tensors
+        to_table = torch.zeros_like(table).index_add_(0, rows.flatten(), grad.flatten(0, 1))
+        return to_table, grad @ table.t(), None
+
+
 class WordEmbedding(nn.Module):
     """Words as vectors; the table has `words` + 1 rows, see `ROW_OFFSET`."""
 
@@ -164,16 +198,13 @@ class WordEmbedding(nn.Module):
         self.drop = nn.Dropout(dropout)
         self.scale = math.sqrt(width)
 
-    def forward(self, words: Tensor, start: int = 0) -> Tensor:
-        """words: (batch, n) our ids, or (batch, n, words + 1) weights over the rows. Returns (batch, n, width).
-
-        start: the position of the first of them.
-        """
-        if words.is_floating_point():
-            vectors: Tensor = words @ self.table.weight
+    def forward(self, words: Tensor | DrawnWords, start: int = 0) -> Tensor:
+        """words: (batch, n) our ids, or words drawn. Returns (batch, n, width). start: the position of the first."""
+        if isinstance(words, DrawnWords):
+            vectors: Tensor = _Drawn.apply(self.table.weight, words.chances, words.rows)  # type: ignore[no-untyped-call]  # torch declares no types for it
         else:
             vectors = self.table(rows_of(words))
-        out: Tensor = self.drop(vectors * self.scale + self.positions(start, words.shape[1]))
+        out: Tensor = self.drop(torch.add(self.positions(start, vectors.shape[1]), vectors, alpha=self.scale))
         return out
 
 

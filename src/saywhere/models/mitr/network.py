@@ -22,6 +22,7 @@ from saywhere.models.mitr.image import PatchEncoder
 from saywhere.models.mitr.layers import (
     BOX_SIZE,
     Attention,
+    DrawnWords,
     FeedForward,
     KeysValues,
     Norm,
@@ -246,10 +247,10 @@ class MITR(nn.Module):
         r = self.trace_stream(self.trace(boxes), as_keys(box_mask), memory.trace, memory.mask)
         return self.to_words(self.caption_fusion(w, r, as_keys(box_mask)))
 
-    def ground(self, memory: Memory, words: Tensor, word_mask: Tensor, boxes: Tensor) -> Tensor:
+    def ground(self, memory: Memory, words: Tensor | DrawnWords, word_mask: Tensor, boxes: Tensor) -> Tensor:
         """Task 1. (B, T, 5) boxes: place t has read boxes 0 … t and the whole caption.
 
-        words: (B, T) ids, or (B, T, V + 1) weights over rows; word_mask: (B, T). boxes: (B, T, 5), shifted right.
+        words: (B, T) ids, or words drawn; word_mask: (B, T). boxes: (B, T, 5), shifted right.
         """
         w = self.word_stream(self.words(words), as_keys(word_mask), memory.words, memory.mask)
         causal = causal_mask(boxes.shape[1], boxes.shape[1], boxes.device)

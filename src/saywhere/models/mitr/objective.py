@@ -15,7 +15,7 @@ from torch.nn import functional
 
 from saywhere.core.alignment import NOWHERE
 from saywhere.core.errors import InvalidValue, UnknownName
-from saywhere.models.mitr.batch import Batch
+from saywhere.models.mitr.batch import Batch, trace_of
 from saywhere.models.mitr.cycle import cycle_loss, segments_shuffled, swapped_in_batch
 from saywhere.models.mitr.layers import padding_mask, shifted_boxes, shifted_words
 from saywhere.models.mitr.losses import caption_loss, lbm_loss, trace_loss
@@ -33,6 +33,7 @@ class ObjectiveSettings:
         them. temperature: of the words in between.
     mask_rate: how many boxes that the joint task reads are replaced by the whole image. trace_mask_rate: the same for
         the trace task, which the paper does not do: it teaches to look at the words instead of the last box.
+    guided: for guided captioning, along how many key boxes captions are written; see `batch.trace_of`. 0: along traces.
     lbm_k, lbm_entropy, lbm_iterations: see `saywhere.models.mitr.losses.lbm_loss`.
     """
 
@@ -46,6 +47,7 @@ class ObjectiveSettings:
     temperature: float = 1.0
     mask_rate: float = 0.5
     trace_mask_rate: float = 0.0
+    guided: int = 0
     lbm_k: int = 1
     lbm_entropy: float = 0.02
     lbm_iterations: int = 50
@@ -65,6 +67,9 @@ class ObjectiveSettings:
             raise InvalidValue("objective", "needs mask_rate and trace_mask_rate in [0, 1]")
         if self.cycle_segments < 2 or self.lbm_k < 0 or self.lbm_iterations < 1:
             raise InvalidValue("objective", "needs cycle_segments ≥ 2, lbm_k ≥ 0 and lbm_iterations ≥ 1")
+        if self.guided < 0 or (self.guided and any(weights[name] for name in weights if name != "caption")):
+            reason = "key boxes (guided) belong to no word: only captions can be learned from them"
+            raise InvalidValue("objective", reason, "set trace, cycle, joint and lbm to 0")
 
     def weights(self) -> dict[str, float]:
         """The weight of each term that `losses` returns: its "loss" is the sum of weight · term."""
@@ -89,7 +94,7 @@ def losses(model: MITR, batch: Batch, settings: ObjectiveSettings, generator: to
         if settings.trace or settings.lbm:
             found |= _trace(model, memory, batch, settings, generator)
         if settings.caption:
-            found["caption"] = _caption(model, memory, batch)
+            found["caption"] = _caption(model, memory, batch, settings.guided)
         if settings.cycle:
             found["cycle"] = _cycle(model, memory, batch, settings, generator)
         if settings.joint:
@@ -126,10 +131,11 @@ def _trace(
     return found
 
 
-def _caption(model: MITR, memory: Memory, batch: Batch) -> Tensor:
+def _caption(model: MITR, memory: Memory, batch: Batch, guided: int) -> Tensor:
     read, rows = shifted_words(batch.words, batch.lengths)
     real = padding_mask(batch.lengths + 1, read.shape[1])
-    logits = model.caption(memory, read, real, batch.boxes, real[:, 1:])
+    boxes, count = trace_of(batch, guided)
+    logits = model.caption(memory, read, real, boxes, padding_mask(count, boxes.shape[1]))
     return caption_loss(logits, rows, real)
 
 

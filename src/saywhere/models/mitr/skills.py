@@ -32,7 +32,7 @@ from saywhere.core import (
     word_boxes,
 )
 from saywhere.models.mitr import decode
-from saywhere.models.mitr.batch import Image, collate_images, guided_boxes, padded
+from saywhere.models.mitr.batch import GUIDED_BOXES, Image, collate_images, guided_boxes, padded
 from saywhere.models.mitr.decode import Decoding, Said
 from saywhere.models.mitr.network import MITR, Memory
 from saywhere.models.mitr.steps import resting
@@ -95,7 +95,7 @@ class Skills:
         self,
         images: Sequence[Image],
         key_boxes: Sequence[WordBoxes],
-        length: int = 20,
+        length: int = GUIDED_BOXES,
         decoding: Decoding | None = None,
         generator: torch.Generator | None = None,
     ) -> list[str]:

@@ -1,7 +1,8 @@
 """Reading and writing one place at a time, with the keys and values of earlier places kept.
 
 Rows are images × beams, image by image. All beams of an image look at one copy of its memory: they are just more
-queries. Nothing here drops out; give it a network at rest (`resting`).
+queries. Nothing here drops out; give it a network at rest (`resting`), whose weights stay as they are meanwhile: what
+can be worked out of them once is.
 """
 
 from __future__ import annotations
@@ -12,9 +13,10 @@ from typing import Protocol
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional
 
 from saywhere.language.vocabulary import BEGIN_ID
-from saywhere.models.mitr.layers import BOX_SIZE, Attention, KeysValues, as_keys
+from saywhere.models.mitr.layers import BOX_SIZE, NORM_EPSILON, Attention, FeedForward, KeysValues, Norm, as_keys
 from saywhere.models.mitr.network import MITR, Fusion, Memory, Stream
 
 
@@ -47,52 +49,84 @@ def resting(model: nn.Module) -> Iterator[None]:
         model.train(training)
 
 
-class Cache:
-    """Keys and values of the places read so far, in one block that is not copied as it fills."""
+class Projection:
+    """Linear layers that read the same vectors, as one; behind a norm, if there is one."""
 
-    def __init__(self, capacity: int) -> None:
-        self.capacity, self.filled = capacity, 0
-        self._block: KeysValues | None = None
+    def __init__(self, norm: Norm | None, *linears: nn.Linear) -> None:
+        self.norm = None if norm is None else norm.scale_and_shift()
+        one = linears[0]
+        self.weight = one.weight if len(linears) == 1 else torch.cat([linear.weight for linear in linears])
+        self.bias = one.bias if len(linears) == 1 else torch.cat([linear.bias for linear in linears])
 
-    def append(self, new: KeysValues) -> KeysValues:
-        """Add one place, each (rows, heads, 1, size); returns all places so far."""
+    def __call__(self, x: Tensor) -> Tensor:
+        if self.norm is not None:
+            x = functional.layer_norm(x, x.shape[-1:], *self.norm, NORM_EPSILON)
+        return functional.linear(x, self.weight, self.bias)
+
+
+class Past:
+    """An attention of each row to its own past, which grows by a place at a time and is not copied as it does.
+
+    other: the keys and values are of the other stream's state; otherwise of the normed vectors that also ask.
+    """
+
+    def __init__(self, norm: Norm, attention: Attention, capacity: int, *, other: bool = False) -> None:
+        self.heads, self.capacity, self.filled = attention.heads, capacity, 0
+        self.query = Projection(norm, attention.query) if other else None
+        keys_values = (attention.key, attention.value)
+        self.read = Projection(None, *keys_values) if other else Projection(norm, attention.query, *keys_values)
+        self.out = Projection(None, attention.out)
+        self._block: Tensor | None = None
+
+    def advance(self, x: Tensor, other: Tensor | None = None) -> Tensor:
+        """The next place of every row, (images, beams, width), with what it sees of the past added; the same shape."""
+        rows, heads, width = x.shape[0] * x.shape[1], self.heads, x.shape[2]
+        read = self.read(x if other is None else other).view(rows, -1)
+        asked = read[:, :width] if self.query is None else self.query(x)
+        new = read[:, -2 * width :].view(rows, 2, heads, -1)
         if self._block is None:
-            rows, heads, _, size = new.keys.shape
-            self._block = KeysValues(*(part.new_empty(rows, heads, self.capacity, size) for part in new))
-        for block, part in zip(self._block, new, strict=True):
-            block[:, :, self.filled : self.filled + 1] = part
+            self._block = new.new_empty(rows, 2, heads, self.capacity, width // heads)
+        self._block[:, :, :, self.filled] = new
         self.filled += 1
-        return KeysValues(*(block[:, :, : self.filled] for block in self._block))
+        keys, values = self._block[:, :, :, : self.filled].unbind(1)
+        seen = functional.scaled_dot_product_attention(asked.reshape(rows, heads, 1, -1), keys, values)
+        return x + self.out(seen.reshape(x.shape))
 
     def reorder(self, rows: Tensor) -> None:
         if self._block is None:
             return
-        kept = [part[:, :, : self.filled].index_select(0, rows) for part in self._block]
-        if len(rows) != len(self._block.keys):
-            self._block = KeysValues(*(part.new_empty(len(rows), *part.shape[1:]) for part in self._block))
-        for block, part in zip(self._block, kept, strict=True):
-            block[:, :, : self.filled] = part
+        kept = self._block[:, :, :, : self.filled].index_select(0, rows)
+        if len(rows) != len(self._block):
+            self._block = self._block.new_empty(len(rows), *self._block.shape[1:])
+        self._block[:, :, :, : self.filled] = kept
 
 
-def packed(memory: KeysValues) -> KeysValues:
-    """The same keys and values, head by head in memory: many short looks at them are faster."""
-    return KeysValues(*(part.contiguous() for part in memory))
+class Sight:
+    """An attention to what is there from the start: the image, or the other stream read whole."""
+
+    def __init__(self, norm: Norm, attention: Attention, seen: KeysValues, mask: Tensor) -> None:
+        self.split = attention.split
+        self.query, self.out = Projection(norm, attention.query), Projection(None, attention.out)
+        # Head by head in memory: many short looks are faster.
+        self.keys, self.values = (part.contiguous() for part in seen)
+        # No mask where nothing is masked.
+        self.mask = None if bool(mask.all()) else mask
+
+    def advance(self, x: Tensor) -> Tensor:
+        """(images, beams, width) with what it sees added. All beams of an image are queries to one memory."""
+        asked = self.split(self.query(x))
+        seen = functional.scaled_dot_product_attention(asked, self.keys, self.values, self.mask)
+        return x + self.out(seen.transpose(1, 2).flatten(2))
 
 
-def or_none(mask: Tensor) -> Tensor | None:
-    """No mask where nothing is masked."""
-    return None if bool(mask.all()) else mask
+class Thought:
+    """A feed-forward network."""
 
+    def __init__(self, norm: Norm, feed: FeedForward) -> None:
+        self.rise, self.fall = Projection(norm, feed.rise), Projection(None, feed.fall)
 
-def look_back(attention: Attention, x: Tensor, read: Tensor, cache: Cache) -> Tensor:
-    """Each row looks at its own past: queries x and the new place `read`, both (images, beams, width)."""
-    past = cache.append(attention.keys_values(read.flatten(0, 1)[:, None]))
-    return attention.look(x.flatten(0, 1)[:, None], past, None).view_as(x)
-
-
-def look_at_other(fusion: Fusion, x: Tensor, other: Tensor, cache: Cache) -> Tensor:
-    """A fusion whose other stream grows too: `other`, the same shape as x, is its new place."""
-    return fusion.think(x + look_back(fusion.other_attention, fusion.other_norm(x), other, cache))
+    def advance(self, x: Tensor) -> Tensor:
+        return x + self.fall(self.rise(x).relu_())
 
 
 def embedded(embedding: nn.Module, values: Tensor, place: int) -> Tensor:
@@ -114,20 +148,47 @@ class StreamSteps:
     """One stream of a MITR, a place at a time."""
 
     def __init__(self, stream: Stream, image: Sequence[KeysValues], image_mask: Tensor, capacity: int) -> None:
-        self.stream, self.image, self.image_mask = stream, [packed(one) for one in image], or_none(image_mask)
-        self.caches = [Cache(capacity) for _ in image]
+        self.layers = [
+            (
+                Past(layer.self_norm, layer.self_attention, capacity),
+                Sight(layer.image_norm, layer.image_attention, one, image_mask),
+            )
+            for layer, one in zip(stream, image, strict=True)
+        ]
 
     def advance(self, x: Tensor) -> Tensor:
         """The next place of every row: embedded (images, beams, width) to the stream's state, the same shape."""
-        for layer, image, cache in zip(self.stream, self.image, self.caches, strict=True):
-            normed = layer.self_norm(x)
-            x = x + look_back(layer.self_attention, normed, normed, cache)
-            x = x + layer.image_attention.look(layer.image_norm(x), image, self.image_mask)
+        for past, image in self.layers:
+            x = image.advance(past.advance(x))
         return x
 
     def reorder(self, rows: Tensor) -> None:
-        for cache in self.caches:
-            cache.reorder(rows)
+        for past, _ in self.layers:
+            past.reorder(rows)
+
+
+class WholeFusionSteps:
+    """A fusion whose other stream, (B, n, width), is read whole before the first place."""
+
+    def __init__(self, fusion: Fusion, other: Tensor, mask: Tensor) -> None:
+        seen = fusion.other_attention.keys_values(other)
+        self.sight = Sight(fusion.other_norm, fusion.other_attention, seen, as_keys(mask))
+        self.thought = Thought(fusion.feed_norm, fusion.feed)
+
+    def advance(self, x: Tensor) -> Tensor:
+        return self.thought.advance(self.sight.advance(x))
+
+
+class GrowingFusionSteps:
+    """A fusion whose other stream grows too."""
+
+    def __init__(self, fusion: Fusion, capacity: int) -> None:
+        self.past = Past(fusion.other_norm, fusion.other_attention, capacity, other=True)
+        self.thought = Thought(fusion.feed_norm, fusion.feed)
+
+    def advance(self, x: Tensor, other: Tensor) -> Tensor:
+        """other: the other stream's state at the same place, the same shape as x."""
+        return self.thought.advance(self.past.advance(x, other))
 
 
 class CaptionSteps:
@@ -136,19 +197,18 @@ class CaptionSteps:
     boxes: Tensor | None = None
 
     def __init__(self, model: MITR, memory: Memory, boxes: Tensor, box_mask: Tensor, capacity: int) -> None:
-        self.model, self.place = model, 0
+        self.model, self.images, self.place = model, len(boxes), 0
         trace = model.trace_stream(model.trace(boxes), as_keys(box_mask), memory.trace, memory.mask)
-        self.trace = packed(model.caption_fusion.other_attention.keys_values(trace))
-        self.trace_mask = or_none(as_keys(box_mask))
+        self.fusion = WholeFusionSteps(model.caption_fusion, trace, box_mask)
         self.stream = StreamSteps(model.word_stream, memory.words, memory.mask, capacity)
 
     def begin(self) -> Tensor:
-        return torch.full((len(self.trace.keys), 1), BEGIN_ID, device=self.trace.keys.device)
+        return torch.full((self.images, 1), BEGIN_ID, device=self.model.device)
 
     def advance(self, words: Tensor) -> Tensor:
         w = self.stream.advance(embedded(self.model.words, words, self.place))
         self.place += 1
-        return self.model.to_words(self.model.caption_fusion.look(w, self.trace, self.trace_mask))
+        return self.model.to_words(self.fusion.advance(w))
 
     def reorder(self, rows: Tensor) -> None:
         self.stream.reorder(rows)
@@ -160,16 +220,14 @@ class TraceSteps:
     def __init__(self, model: MITR, memory: Memory, words: Tensor, word_mask: Tensor) -> None:
         self.model, self.place = model, 0
         caption = model.word_stream(model.words(words), as_keys(word_mask), memory.words, memory.mask)
-        self.caption = packed(model.trace_fusion.other_attention.keys_values(caption))
-        self.caption_mask = or_none(as_keys(word_mask))
+        self.fusion = WholeFusionSteps(model.trace_fusion, caption, word_mask)
         self.stream = StreamSteps(model.trace_stream, memory.trace, memory.mask, words.shape[1])
 
     def advance(self, boxes: Tensor) -> Tensor:
         """Read one box for each image, (images, 1, 5); returns the next, the same shape."""
         r = self.stream.advance(embedded(self.model.trace, boxes, self.place))
         self.place += 1
-        pointed = self.model.trace_fusion.look(r, self.caption, self.caption_mask)
-        return measured(self.model.to_boxes(self.model.norm(pointed)))
+        return measured(self.model.to_boxes(self.model.norm(self.fusion.advance(r))))
 
 
 class JointSteps:
@@ -179,7 +237,8 @@ class JointSteps:
         self.model, self.images, self.place = model, len(memory.mask), 0
         self.words = StreamSteps(model.word_stream, memory.words, memory.mask, capacity)
         self.trace = StreamSteps(model.trace_stream, memory.trace, memory.mask, capacity)
-        self.seen_by_words, self.seen_by_trace = Cache(capacity), Cache(capacity)
+        self.caption_fusion = GrowingFusionSteps(model.joint_caption_fusion, capacity)
+        self.trace_fusion = GrowingFusionSteps(model.joint_trace_fusion, capacity)
         # The first box is the all-zero start box.
         self._boxes = torch.zeros(self.images, 1, 1, BOX_SIZE, device=model.device)
 
@@ -195,13 +254,12 @@ class JointSteps:
         w = self.words.advance(embedded(model.words, words, self.place))
         r = self.trace.advance(embedded(model.trace, self._boxes[:, :, -1], self.place))
         self.place += 1
-        said = look_at_other(model.joint_caption_fusion, w, r, self.seen_by_words)
-        pointed = look_at_other(model.joint_trace_fusion, r, w, self.seen_by_trace)
+        said, pointed = self.caption_fusion.advance(w, r), self.trace_fusion.advance(r, w)
         box = measured(model.to_boxes(model.joint_trace_norm(pointed)))
         self._boxes = torch.cat([self._boxes, box[:, :, None]], dim=2)
         return model.to_words(said)
 
     def reorder(self, rows: Tensor) -> None:
-        for part in (self.words, self.trace, self.seen_by_words, self.seen_by_trace):
+        for part in (self.words, self.trace, self.caption_fusion.past, self.trace_fusion.past):
             part.reorder(rows)
         self._boxes = self._boxes.flatten(0, 1)[rows].view(self.images, -1, *self._boxes.shape[2:])

@@ -44,6 +44,7 @@ class ModelSection(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_o
     temperature: float = 1.0
     mask_rate: float = 0.5
     trace_mask_rate: float = 0.0
+    guided: int = 0
 
     def settings(self) -> ObjectiveSettings:
         known = {field.name for field in fields(ObjectiveSettings)}
@@ -76,6 +77,8 @@ class MitrTask:
         self.config = model.config(len(self.prepared.vocabulary), self.prepared.region_size)
         self.settings = model.settings()
         self.baseline = model.baseline
+        if self.settings.guided and self.baseline not in ("", "caption"):
+            raise InvalidValue("model.guided", f"a {self.baseline!r} baseline writes nothing along boxes")
 
     def build(self, generator: torch.Generator) -> nn.Module:
         seed = int(torch.randint(2**31, (), generator=generator))
@@ -91,7 +94,7 @@ class MitrTask:
 
     def losses(self, model: nn.Module, batch: Batch, generator: torch.Generator) -> Mapping[str, Tensor]:
         if isinstance(model, baseline.Baseline):
-            return baseline.losses(model, batch, generator, self.settings.trace_mask_rate)
+            return baseline.losses(model, batch, generator, self.settings.trace_mask_rate, self.settings.guided)
         if not isinstance(model, MITR):
             raise InvalidValue("model", f"is a {type(model).__name__}, not a MITR")
         return objective.losses(model, batch, self.settings, generator)
