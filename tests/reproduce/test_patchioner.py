@@ -21,7 +21,7 @@ from saywhere.formats.coco_classes import COCO_CLASSES
 from saywhere.models.patchioner.decode import Writing
 from saywhere.models.patchioner.gap import Direct, MemoryGap
 from saywhere.models.patchioner.grounding import NounPhrase
-from saywhere.models.patchioner.seer import Seer, save_config
+from saywhere.models.patchioner.seer import Manners, Seer, save_config
 from saywhere.reproduce import mitr
 from saywhere.reproduce.bootstrap import judge_photos, paired_interval
 from saywhere.reproduce.class_naming import ClassBox
@@ -31,6 +31,7 @@ from saywhere.reproduce.patchioner_looks import DETECTED, FOUND, WHOLE, ask, det
 from saywhere.reproduce.patchioner_rows import (
     INSTEAD,
     NOTHING,
+    OWN,
     SHIPPED,
     Answers,
     Key,
@@ -255,7 +256,7 @@ def test_a_caption_finds_its_photo_by_the_nearest_vector(data: Path) -> None:
     [
         (Direct(), NOTHING),
         (MemoryGap(tiny.bank(), 0.02), memory_name(0.02)),
-        (MemoryGap(tiny.bank(), 0.3), SHIPPED),
+        (MemoryGap(tiny.bank(), 0.3), memory_name(0.3)),
         (MemoryGap(tiny.bank(), 0.02, top=2), SHIPPED),
     ],
 )
@@ -302,6 +303,15 @@ def test_beams_are_asked_of_the_writer_and_nothing_is_written_twice(data: Path, 
     assert seer.writer.asked == [Writing("beam", beams=5)]
 
 
+def test_as_shipped_words_are_chosen_as_the_seer_itself_does(data: Path, tmp_path: Path) -> None:
+    seer = a_seer()
+    seer.manners = Manners(writing=Writing("beam", beams=3, no_repeat=2))
+    made = answers(data, tmp_path, seer)
+    made.captions(Key("images", "one", NOTHING, beams=OWN))
+    assert isinstance(seer.writer, tiny.ThingWriter)
+    assert seer.writer.asked == [seer.manners.writing]
+
+
 def test_a_bridge_is_learnt_once_and_learnt_anew_for_another_memory(data: Path, tmp_path: Path) -> None:
     seer = a_seer()
     asked = ask(read_held_out(data, NAMES), seer, tmp_path / "views", quiet)
@@ -343,7 +353,7 @@ def test_a_whole_run_writes_tables_claims_and_pages(data: Path, tmp_path: Path) 
     for name in ("report.html", "report.md", "numbers.json", PHOTOS_PAGE):
         assert (out / name).stat().st_size > 0
     captions = msgspec.json.decode((out / "captions.json").read_bytes())
-    assert captions["boxes, touch, nothing, zero-shot, beams 1"][f"{NAMES[0]}/0"] == "a cat"
+    assert captions["boxes, touch, nothing, zero-shot, greedy"][f"{NAMES[0]}/0"] == "a cat"
     page = (out / PHOTOS_PAGE).read_text(encoding="utf-8")
     assert page.count("a dog (true class: dog)") == 2
     pointing = next(table for table in results.tables if table.number == 15)

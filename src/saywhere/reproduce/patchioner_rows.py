@@ -35,6 +35,8 @@ FIRST = {"images": "uniform", "boxes": "touch", "sets": "patch"}
 """The way of weighing of the paper's equations, which the model uses."""
 NAMES, NAMES_OTHERS = "names its class", "names its class (non-person)"
 CIDER = "CIDEr"
+OWN = 0
+"""Instead of a number of beams: words are chosen as the seer itself chooses them."""
 _AT_ONCE = 256
 # Width and blocks: small enough to learn in about a minute.
 _BRIDGE_SHAPE = 256, 3
@@ -46,7 +48,10 @@ def memory_name(temperature: float) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """One row for one task. gap: a name of `gaps`. way: of weighing patches; `FIRST` by default. beams: 1 is greedy."""
+    """One row for one task. gap: a name of `gaps`. way: of weighing patches; `FIRST` by default.
+
+    beams: 1 is greedy; or `OWN`.
+    """
 
     task: Task
     writer: str
@@ -59,6 +64,10 @@ class Key:
         object.__setattr__(self, "way", self.way or FIRST[self.task])
 
 
+def said_beams(beams: int) -> str:
+    return {OWN: "as shipped", 1: "greedy"}.get(beams, f"{beams} beams")
+
+
 def gaps(seer: Seer, bridge: Bridge | None) -> dict[str, Gap]:
     """Every way to close the gap that can be had without learning a decoder anew, and the seer's own if it differs."""
     bank = seer.bank
@@ -68,7 +77,7 @@ def gaps(seer: Seer, bridge: Bridge | None) -> dict[str, Gap]:
     if bridge is not None:
         ways[BRIDGE] = BridgeGap(bridge)
     if own_gap(seer) not in ways:
-        ways[SHIPPED] = seer.gap
+        ways[own_gap(seer)] = seer.gap
     return ways
 
 
@@ -76,7 +85,7 @@ def own_gap(seer: Seer) -> str:
     """The name of the gap that the seer itself closes."""
     if isinstance(seer.gap, Direct):
         return NOTHING
-    if isinstance(seer.gap, MemoryGap) and seer.gap.top is None and seer.gap.temperature in TEMPERATURES:
+    if isinstance(seer.gap, MemoryGap) and seer.gap.top is None:
         return memory_name(seer.gap.temperature)
     return SHIPPED
 
@@ -129,7 +138,7 @@ class Answers:
     def captions_made(self) -> dict[str, dict[str, str]]:
         """For the record: the row in words → item → caption."""
         return {
-            f"{key.task}, {key.way}, {key.gap}, {key.writer}, beams {key.beams}": dict(made)
+            f"{key.task}, {key.way}, {key.gap}, {key.writer}, {said_beams(key.beams)}": dict(made)
             for key, made in self._captions.items()
         }
 
@@ -147,6 +156,8 @@ class Answers:
     def _written(self, key: Key) -> dict[str, str]:
         question = self.question(key.task)
         how = Writing("beam", beams=key.beams) if key.beams > 1 else Writing()
+        if key.beams == OWN:
+            how = self.seers[key.writer].manners.writing
         doing = f"captions of {key.task}: {key.way}, {key.gap}, {key.writer}"
         texts = self._texts(question.vectors[key.way], self.seers[key.writer], self.ways[key.gap], how, doing)
         return {item.item_id: text for item, text in zip(question.task.items, texts, strict=True)}

@@ -18,11 +18,13 @@ from saywhere.reproduce.patchioner_rows import (
     NAMES,
     NAMES_OTHERS,
     NOTHING,
+    OWN,
     Answers,
     Key,
     Task,
     memory_name,
     own_gap,
+    said_beams,
 )
 from saywhere.reproduce.results import Claim, Column, Row, Table
 
@@ -92,7 +94,9 @@ def mitigation_tables(answers: Answers) -> list[Table]:
             for paper in [printed.get(gap, {}) if writer == first else {}]
         ]
         rows = [Row(_NOT_RUN, (), printed["none"]), *rows] if printed else rows
-        tables.append(Table(10, f"Closing the gap: captions of {_TITLES[task]}", _columns(task, rows), tuple(rows)))
+        tables.append(
+            Table(10, f"Closing the gap: captions of {_TITLES[task]}, greedy", _columns(task, rows), tuple(rows))
+        )
     return tables
 
 
@@ -106,7 +110,7 @@ def aggregation_tables(answers: Answers) -> list[Table]:
             Row(way, (answers.scores(Key(task, writer, own_gap(seer), way)),), _AGGREGATION[task].get(way, {}))
             for way in ways[task]
         ]
-        title = f"Weighing patches: captions of {_TITLES[task]}, {writer} writer"
+        title = f"Weighing patches: captions of {_TITLES[task]}, {writer} writer, greedy"
         tables.append(Table(_NUMBERS[task], title, _columns(task, rows), tuple(rows)))
     return tables
 
@@ -137,7 +141,7 @@ def further_tables(
         _table(13, f"the class of {held.counts['boxes']:,} true boxes by their vectors, among 80", {name: classes}),
         _table(14, "naming the class in the caption of a true box, as shipped", _naming(answers)),
         _pointing(answers, held, name),
-        _table(16, f"captions of whole photos, greedy and with {BEAMS} beams, as shipped", _beams(answers)),
+        _table(16, "captions of whole photos, by the way to choose words; the gap closed as shipped", _beams(answers)),
     ]
     if lbm:
         rows = {name if who == FOUND else who: {LBM: float(values.mean())} for who, values in lbm.items()}
@@ -156,8 +160,8 @@ def _naming(answers: Answers) -> dict[str, dict[str, float]]:
     rows = {}
     for writer, seer in answers.seers.items():
         gap = own_gap(seer)
-        rows[f"{writer} writer, captions of boxes"] = answers.scores(Key("boxes", writer, gap))
-        rows[f"{writer} writer, {INSTEAD}"] = answers.scores(Key("boxes", writer, gap, INSTEAD))
+        rows[f"{writer} writer, captions of boxes"] = answers.scores(Key("boxes", writer, gap, beams=OWN))
+        rows[f"{writer} writer, {INSTEAD}"] = answers.scores(Key("boxes", writer, gap, INSTEAD, OWN))
     return rows
 
 
@@ -178,13 +182,13 @@ def _pointing(answers: Answers, held: HeldOut, name: str) -> Table:
 
 def _beams(answers: Answers) -> dict[str, dict[str, float]]:
     return {
-        f"{writer} writer, {'greedy' if beams == 1 else f'{beams} beams'}": {
+        f"{writer} writer, {said_beams(beams)}": {
             measure: value
             for measure, value in answers.scores(Key("images", writer, own_gap(seer), beams=beams)).items()
             if measure in _CAPTION_MEASURES
         }
         for writer, seer in answers.seers.items()
-        for beams in (1, BEAMS)
+        for beams in (1, BEAMS, OWN)
     }
 
 
