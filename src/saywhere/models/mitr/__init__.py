@@ -7,6 +7,7 @@ decode    writing, with kept keys           released  the authors' checkpoints
 skills    caption, ground, narrate, in values of `saywhere.core`
 """
 
+from saywhere.models.grounded import Grounded
 from saywhere.models.mitr.batch import (
     Batch,
     Example,
@@ -23,7 +24,7 @@ from saywhere.models.mitr.decode import Decoding
 from saywhere.models.mitr.features import RegionFeatures, open_features
 from saywhere.models.mitr.network import MITR
 from saywhere.models.mitr.objective import ObjectiveSettings, losses
-from saywhere.models.mitr.skills import Grounded, Skills
+from saywhere.models.mitr.skills import Skills
 
 __all__ = [
     "MITR",
