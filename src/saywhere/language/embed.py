@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from saywhere.assets import fetch, find
-from saywhere.core.errors import InvalidFile, InvalidValue, UnknownName, require
+from saywhere.core.errors import InvalidValue, UnknownName, require
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -75,20 +75,15 @@ class MiniLM:
     name = MINILM
 
     def __init__(self, folder: str | PathLike[str], sha256: str) -> None:
-        transformers = require("transformers", needed_for=f"the text encoder {self.name!r}", extra="models")
-        with quiet_loading():
-            network, info = transformers.BertModel.from_pretrained(
-                folder, local_files_only=True, use_safetensors=True, add_pooling_layer=False, output_loading_info=True
-            )
-        if missing := sorted(info["missing_keys"]):
-            raise InvalidFile(folder, f"lacks {len(missing)} tensors of MiniLM, first {missing[0]!r}")
-        self.network = network.float().eval().requires_grad_(False)
+        from saywhere.language.bert import load_bert
+
+        self.network = load_bert(Path(folder))
         self.sha256 = sha256
         self._tokenizer = open_tokenizer(Path(folder) / "tokenizer.json", _MINILM_TOKENS)
 
     @property
     def size(self) -> int:
-        return int(self.network.config.hidden_size)
+        return self.network.size
 
     @property
     def fingerprint(self) -> dict[str, str | int]:
@@ -99,7 +94,7 @@ class MiniLM:
         return embed_by_length(texts, self._tokenizer, self._pooled, self.size, batch, progress)
 
     def _pooled(self, ids: Tensor, mask: Tensor) -> Tensor:
-        states = self.network(input_ids=ids, attention_mask=mask).last_hidden_state
+        states = self.network(ids, mask)
         weights = mask.unsqueeze(-1).to(states.dtype)
         pooled: Tensor = (states * weights).sum(dim=1) / weights.sum(dim=1)
         return pooled
