@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from saywhere.core import InvalidFile, InvalidValue, UnknownName
@@ -101,8 +101,19 @@ def test_a_class_for_which_nothing_was_found_counts_as_wrong() -> None:
         pointing_measures({("1", "zebra"): DOG}, TRUE)
 
 
+def _box(corner_and_size: tuple[int, int, int, int]) -> tuple[int, int, int, int]:
+    x, y, width, height = corner_and_size
+    return x, y, min(20, x + width), min(20, y + height)
+
+
+# The first call imports shapely, which may take longer than Hypothesis likes.
+@settings(deadline=None)
 @given(
-    st.lists(st.tuples(*[st.integers(0, 20)] * 4).filter(lambda b: b[0] < b[2] and b[1] < b[3]), min_size=1, max_size=6)
+    st.lists(
+        st.tuples(st.integers(0, 19), st.integers(0, 19), st.integers(1, 20), st.integers(1, 20)).map(_box),
+        min_size=1,
+        max_size=6,
+    )
 )
 def test_what_boxes_cover_together_is_what_a_grid_counts(boxes: list[tuple[int, int, int, int]]) -> None:
     grid = np.zeros((20, 20))
