@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from saywhere.core import InvalidFile, InvalidValue, UnknownName
@@ -106,8 +106,6 @@ def _box(corner_and_size: tuple[int, int, int, int]) -> tuple[int, int, int, int
     return x, y, min(20, x + width), min(20, y + height)
 
 
-# The first call imports shapely, which may take longer than Hypothesis likes.
-@settings(deadline=None)
 @given(
     st.lists(
         st.tuples(st.integers(0, 19), st.integers(0, 19), st.integers(1, 20), st.integers(1, 20)).map(_box),
