@@ -77,14 +77,14 @@ def test_no_regions_give_no_vectors() -> None:
 @pytest.mark.parametrize(
     ("work", "message"),
     [
-        (lambda: aggregate(PATCHES, [LEFT_TOP, Trace(np.empty((0, 3)))], FRAME), "region 1, trace: is empty"),
-        (lambda: aggregate(PATCHES, [Box(1.5, 0, 2, 1)], FRAME), "region 0, box .* covers nothing"),
-        (lambda: aggregate(PATCHES, [LEFT_TOP, Point(2, 2)], FRAME), "region 1, point"),
+        (lambda: aggregate(PATCHES, [LEFT_TOP, Trace(np.empty((0, 3)))], FRAME), "^region 2 of 2: trace: is empty"),
+        (lambda: aggregate(PATCHES, [Box(1.5, 0, 2, 1)], FRAME), "^box .* covers nothing"),
+        (lambda: aggregate(PATCHES, [LEFT_TOP, Point(2, 2)], FRAME), "^region 2 of 2: point"),
         (lambda: aggregate(PATCHES, [WholeImage()], FRAME, Aggregation(image="attention")), "the encoder gave none"),
         (lambda: aggregate(PATCHES, [WholeImage()], FRAME, attention=np.ones((3, 3))), "shape .3, 3., not .4, 4."),
         (
             lambda: aggregate(PATCHES, [LEFT_TOP], FRAME, Aggregation(box="attention"), ATTENTION),
-            "region 0, box .* none of the encoder's attention",
+            "^box .* none of the encoder's attention",
         ),
         (lambda: aggregate(PATCHES[0], [LEFT_TOP], FRAME), "patches: have shape"),
         (lambda: Aggregation(box="cover"), "'cover', not one of touch"),  # type: ignore[arg-type]

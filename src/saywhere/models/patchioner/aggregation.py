@@ -84,7 +84,8 @@ def region_weights(
         try:
             grids[i] = _weights(region, frame, by, looked)
         except InvalidValue as error:
-            raise InvalidValue(f"region {i}, {error.what}", error.reason, error.hint) from error
+            where = f"region {i + 1} of {len(regions)}: {error.what}" if len(regions) > 1 else error.what
+            raise InvalidValue(where, error.reason, error.hint) from error
     return grids
 
 

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from saywhere.core import InvalidValue, Region
+from saywhere.core import Region
+from saywhere.models.patchioner.aggregation import region_weights
 from saywhere.models.patchioner.alignment import Alignment
 from saywhere.models.patchioner.tags import ClassNames, Tags, tag_scores
 from saywhere.vision import View
@@ -50,15 +51,7 @@ class Sight:
 
     def weights(self, regions: Sequence[Region]) -> Floats:
         """(m, rows, cols) how much each patch counts for each region; they sum to 1."""
-        frame = self.view.frame
-        each = np.empty((len(regions), *frame.grid), dtype=np.float32)
-        for number, region in enumerate(regions):
-            try:
-                each[number] = region.weights(frame)
-            except InvalidValue as error:
-                where = f"region {number + 1} of {len(regions)}: {error.what}" if len(regions) > 1 else error.what
-                raise InvalidValue(where, error.reason, error.hint) from error
-        return each
+        return region_weights(regions, self.view.frame).astype(np.float32)
 
     def weighed(self, weights: Floats) -> Floats:
         """(m, d) vectors of length 1 for (m, rows, cols) weights."""
