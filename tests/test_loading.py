@@ -39,7 +39,7 @@ def test_a_folder_is_a_model_with_or_without_a_writer_s_name(folder: Path) -> No
 
 def test_the_embedded_model_has_two_names(embedded: Path) -> None:
     assert find() == find("saywhere-base") == ModelFolder(embedded)
-    assert find("saywhere-base:paired") == ModelFolder(embedded, "paired")
+    assert find("saywhere-base:zero-shot") == ModelFolder(embedded, "zero-shot")
 
 
 def test_a_copy_without_the_embedded_weights_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -48,7 +48,7 @@ def test_a_copy_without_the_embedded_weights_says_so(tmp_path: Path, monkeypatch
         find()
 
 
-@pytest.mark.parametrize("name", ["saywhere-bas", "saywere-base", "saywhere-base-paired"])
+@pytest.mark.parametrize("name", ["saywhere-bas", "saywere-base", "saywhere-base-zero-shot"])
 def test_a_mistyped_name_is_met_with_the_right_one(name: str) -> None:
     with pytest.raises(UnknownName, match="Did you mean 'saywhere-base"):
         saywhere.load(name)

@@ -41,6 +41,7 @@ MAY_IMPORT = {
         "plots",
         "build",
     },
+    "studio": {"core", "formats", "assets", "vision", "language", "models"},
     "cli": {
         "core",
         "formats",
@@ -54,6 +55,7 @@ MAY_IMPORT = {
         "plots",
         "build",
         "reproduce",
+        "studio",
     },
 }
 EVERYONE_MAY_IMPORT = {"atomic", "provenance"}

@@ -1,9 +1,9 @@
 """Models by name: the one that comes with the package, a folder, or one on the hub.
 
-load()                        saywhere-base, which never saw a photo together with its caption
-load("saywhere-base:paired")  the same eyes; its writer saw photos with their captions
-load("runs/mine")             a folder with seer.json;  "runs/mine:NAME" takes another of its writers
-load("owner/name")            the hub
+load()                           saywhere-base, whose writer saw photos with captions, and boxes with their classes
+load("saywhere-base:zero-shot")  the same eyes; its writer learnt from text alone
+load("runs/mine")                a folder with seer.json;  "runs/mine:NAME" takes another of its writers
+load("owner/name")               the hub
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from saywhere.models.patchioner.seer import Seer
 
 BASE = "saywhere-base"
-PAIRED = f"{BASE}:paired"
-NAMES = (BASE, PAIRED)
+ZERO_SHOT = f"{BASE}:zero-shot"
+NAMES = (BASE, ZERO_SHOT)
 _SEER = "seer.json"
 _HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*")
 _HUB_FILES = ["*.json", "*.safetensors", "*.txt", "*.md"]

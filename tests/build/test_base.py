@@ -8,20 +8,13 @@ from typing import ClassVar
 
 import numpy as np
 import pytest
-import torch
 from PIL import Image
 
-from saywhere.build.base import (
-    BaseSettings,
-    PhotoSet,
-    build_base,
-    coco_set,
-    flickr_set,
-    held_out,
-    imagenet_names,
-    plain,
-)
+from saywhere.build.base import BaseSettings, build_base, imagenet_names, plain, remember
+from saywhere.build.base_photos import PhotoSet, coco_set, flickr_set, held_out, look_at
+from saywhere.build.region_texts import ClassBox
 from saywhere.core import Frame, InvalidValue, WholeImage
+from saywhere.models.patchioner.memory import MemoryBank
 from saywhere.models.patchioner.seer import open_seer
 from saywhere.vision import Found, View, read_photo
 
@@ -29,22 +22,12 @@ _COLOURS = {"red": (220, 30, 30), "green": (30, 200, 40), "blue": (30, 40, 220)}
 _GRID = 2
 
 
-class _Classifier:
-    """Two numbers for each of the thousand names, as an encoder's own classifier has."""
-
-    weight = torch.zeros(1000, 3)
-    bias = torch.zeros(1000)
-
-
-class _Network:
-    classifier = _Classifier()
-
-
 class _ColourEncoder:
     """Sees the mean colour of each quarter."""
 
     size = 3
-    network = _Network()
+    # As an encoder has that was made to tell a thousand classes apart.
+    classifier = np.zeros((1000, 3), np.float32), np.zeros(1000, np.float32)
     fingerprint: ClassVar[dict[str, str]] = {"encoder": "colour"}
 
     def frame(self, photo_size: tuple[int, int]) -> Frame:
@@ -96,15 +79,25 @@ def photos(tmp_path: Path) -> PhotoSet:
 
 def test_the_whole_recipe_makes_a_seer_that_tells_colours_apart(tmp_path: Path, photos: PhotoSet) -> None:
     settings = BaseSettings(
-        penalty=1.0, steps=8, reward_steps=2, batch=8, reward_batch=4, min_count=1, held_out=8, width=16, layers=1
+        penalty=1.0,
+        steps=8,
+        seen_steps=2,
+        reward_steps=2,
+        batch=8,
+        reward_batch=4,
+        min_count=1,
+        held_out=8,
+        width=16,
+        layers=1,
     )
     texts = [f"the {colour} wall" for colour in _COLOURS] * 10
     out, work = tmp_path / "model", tmp_path / "work"
     said: list[str] = []
     parts = ([photos], texts, [["a grey wall"]], out, work, _ColourEncoder(), _Blind(), _Letters(), settings)
-    build_base(*parts, lambda doing, done, total: said.append(doing))
-    assert "looking at photos" in said
-    for writer in ("zero-shot", "paired"):
+    boxes = [ClassBox(path.stem, "cup", (0.1, 0.1, 0.6, 0.9)) for path in photos.photos]
+    build_base(*parts, lambda doing, done, total: said.append(doing), boxes)
+    assert {"looking at photos", "looking at boxes", "finding phrases"} <= set(said)
+    for writer in ("zero-shot", "supervised"):
         seer = open_seer(out, writer, encoder=_ColourEncoder(), detector=_Blind())
         captions = [seer.look(path).caption(WholeImage()).text for path in photos.photos[:3]]
         assert all(text for text in captions)
@@ -113,8 +106,6 @@ def test_the_whole_recipe_makes_a_seer_that_tells_colours_apart(tmp_path: Path, 
 
 
 def test_what_was_looked_at_is_not_looked_at_again(tmp_path: Path, photos: PhotoSet) -> None:
-    from saywhere.build.base import look_at
-
     first = look_at([photos], tmp_path / "work", _ColourEncoder(), _Blind(), lambda *_: None)
 
     class _Gone(_ColourEncoder):
@@ -124,6 +115,15 @@ def test_what_was_looked_at_is_not_looked_at_again(tmp_path: Path, photos: Photo
     again = look_at([photos], tmp_path / "work", _Gone(), _Blind(), lambda *_: None)
     np.testing.assert_array_equal(first[0], again[0])
     np.testing.assert_array_equal(first[1], again[1])
+
+
+def test_the_memory_holds_each_sentence_and_phrase_once(tmp_path: Path) -> None:
+    sentences, phrases = ["A red wall.", "a red  wall", "a dog"], ["a red wall", "a cat"]
+    vectors = [_Letters().embed(texts) for texts in (sentences, phrases)]
+    remember(sentences, vectors[0], phrases, vectors[1], _Letters(), tmp_path / "memory.safetensors")
+    bank = MemoryBank.load(tmp_path / "memory.safetensors")
+    assert list(bank.sentences) == ["A red wall.", "a dog", "a cat"]
+    np.testing.assert_allclose(bank.vectors[2], vectors[1][1], atol=1e-3)
 
 
 def test_photos_with_too_few_captions_are_refused(tmp_path: Path, photos: PhotoSet) -> None:

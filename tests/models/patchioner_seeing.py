@@ -13,9 +13,10 @@ from saywhere.core import Frame
 from saywhere.language.vocabulary import Vocabulary
 from saywhere.models.patchioner.alignment import LinearAlignment
 from saywhere.models.patchioner.config import DecoderConfig
+from saywhere.models.patchioner.consensus import Agreement
 from saywhere.models.patchioner.decode import Writing, Written
 from saywhere.models.patchioner.decoder import PrefixDecoder
-from saywhere.models.patchioner.gap import Direct, Gap
+from saywhere.models.patchioner.gap import Direct, Gap, MemoryGap
 from saywhere.models.patchioner.memory import MemoryBank
 from saywhere.models.patchioner.seer import Manners, Seer
 from saywhere.models.patchioner.sight import Blend
@@ -84,10 +85,13 @@ class ThingWriter:
 
 
 class ThingFinder:
-    """A detector that finds the same three things everywhere."""
+    """A detector that finds the same things everywhere; by default the three that are there."""
+
+    def __init__(self, found: Sequence[Found] = FOUND) -> None:
+        self.found = tuple(found)
 
     def find(self, photo: PhotoLike) -> tuple[Found, ...]:
-        return FOUND
+        return self.found
 
 
 def alignment() -> LinearAlignment:
@@ -101,7 +105,7 @@ def alignment() -> LinearAlignment:
 
 def tags() -> Tags:
     """Names that are the things, and add nothing that was learnt."""
-    zeros = np.zeros((3, 3), dtype=np.float32)
+    zeros = np.zeros((9, 3), dtype=np.float32)
     return Tags(THINGS, np.zeros(3, dtype=np.float32), zeros, np.eye(3, dtype=np.float32))
 
 
@@ -109,7 +113,13 @@ def bank() -> MemoryBank:
     return MemoryBank(np.eye(3), SENTENCES)
 
 
-def seer(gap: Gap | None = None, least_similarity: float = 0.9, least_grounding: float = 0.7) -> Seer:
+def seer(
+    gap: Gap | None = None,
+    least_similarity: float = 0.9,
+    least_grounding: float = 0.7,
+    least_missed: float = 0.7,
+    found: Sequence[Found] = FOUND,
+) -> Seer:
     """Sure of a region that shows one thing; a text is found where it is at least 0.7 alike."""
     return Seer(
         ColourEncoder(),
@@ -118,10 +128,10 @@ def seer(gap: Gap | None = None, least_similarity: float = 0.9, least_grounding:
         ThingWriter(),
         bank=bank(),
         text_encoder=ThingReader(),
-        detector=ThingFinder(),
+        detector=ThingFinder(found),
         tags=tags(),
         blend=Blend(),
-        manners=Manners(least_similarity, least_grounding),
+        manners=Manners(least_similarity, least_grounding, least_missed),
         name="tiny",
     )
 
@@ -130,3 +140,11 @@ def decoder(seed: int = 0) -> PrefixDecoder:
     words = Vocabulary.of_words([f"{sentence}." for sentence in SENTENCES])
     config = DecoderConfig(len(words), 3, width=8, layers=1, heads=2, feed_forward=8, max_words=5)
     return PrefixDecoder.fresh(config, words, seed).eval()
+
+
+def agreeing_seer() -> Seer:
+    """Draws texts for the whole photo and keeps the one that agrees with the memory; regions it writes greedily."""
+    made = seer(MemoryGap(bank(), 0.1))
+    made.writer = decoder()
+    made.manners = Manners(whole=Agreement(draws=8, temperature=2.0, min_words=2))
+    return made

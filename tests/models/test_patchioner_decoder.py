@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -170,6 +171,31 @@ def test_sampling_draws_words_as_often_as_they_are_likely() -> None:
     np.testing.assert_allclose(shares, [0.5 / 0.95, 0.3 / 0.95, 0.15 / 0.95, 0], atol=0.025)
 
 
+def test_several_texts_are_drawn_as_write_draws_them_one_seed_after_the_other(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    model, rows, how = decoder(), vectors(5), Writing("nucleus", seed=4, temperature=1.5)
+    drawn = model.draw(rows, 3, how)
+    assert len({one.text for texts in drawn for one in texts}) > 5
+    for seed in range(3):
+        alone = model.write(rows, replace(how, seed=4 + seed))
+        assert [texts[seed].text for texts in drawn] == [one.text for one in alone]
+        assert [texts[seed].score for texts in drawn] == pytest.approx([one.score for one in alone], abs=1e-5)
+    # No more than seven at once: two vectors, three texts each.
+    monkeypatch.setattr("saywhere.models.patchioner.decoder._ROWS", 7)
+    assert [[one.text for one in texts] for texts in model.draw(rows, 3, how)] == [
+        [one.text for one in texts] for texts in drawn
+    ]
+
+
+def test_what_is_drawn_does_not_depend_on_neighbours_nor_on_how_much_is_drawn() -> None:
+    model, rows, how = decoder(), vectors(4), Writing("nucleus")
+    together = [[one.text for one in texts] for texts in model.draw(rows[::-1], 5, how)][::-1]
+    for row, texts in zip(rows, together, strict=True):
+        assert [one.text for one in model.draw(row[None], 2, how)[0]] == texts[:2]
+    assert model.draw(np.empty((0, SIZE)), 3, how) == []
+
+
 def test_prompts_of_different_lengths_do_not_leak_into_each_other() -> None:
     model, rows = decoder(prompt_words=6), vectors(5)
     prompts = ["a cat", "", "a red dog on a boat", "a cup", ""]
@@ -250,6 +276,9 @@ def test_no_vectors_give_no_texts() -> None:
         (lambda model: model.write(vectors(2), prompts=["a"]), InvalidValue, "1 for 2 vectors"),
         (lambda model: model.write(vectors(1), prompts=["a"]), InvalidValue, "learnt with up to 0"),
         (lambda model: model.write(vectors(1), Writing(max_words=10)), InvalidValue, "made for 9"),
+        (lambda model: model.draw(vectors(1), 2, Writing("beam")), InvalidValue, "drawn by 'nucleus'"),
+        (lambda model: model.draw(vectors(1), 0, Writing("nucleus")), InvalidValue, "not at least 1"),
+        (lambda model: model.draw(np.zeros((2, 5)), 2, Writing("nucleus")), InvalidValue, "shape"),
         (lambda model: Writing("greddy"), UnknownName, "Did you mean 'greedy'"),
         (lambda model: Writing(top_p=0), InvalidValue, "top_p"),
         (lambda model: Writing(beams=0), InvalidValue, "not positive"),

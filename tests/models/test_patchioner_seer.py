@@ -8,20 +8,26 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 from PIL import Image
 
-from saywhere.core import Box, InvalidFile, InvalidValue, Trace, UnknownName, WholeImage
+from saywhere.core import Box, InvalidFile, InvalidValue, Point, Trace, UnknownName, WholeImage
+from saywhere.models.patchioner.consensus import Agreement, Rarity, agreed
 from saywhere.models.patchioner.decode import Writing
 from saywhere.models.patchioner.folder import save_part
 from saywhere.models.patchioner.gap import MemoryGap
-from saywhere.models.patchioner.seer import Seer, open_seer, read_config, save_config
+from saywhere.models.patchioner.seer import Manners, Seer, open_seer, read_config, save_config
+from saywhere.vision import Found
 from tests.models.patchioner_seeing import (
     BOTTOM_RIGHT,
     LEFT,
+    SENTENCES,
     TOP_RIGHT,
     ColourEncoder,
     ThingFinder,
     ThingWriter,
+    agreeing_seer,
     alignment,
     bank,
     decoder,
@@ -88,6 +94,58 @@ def test_how_to_write_reaches_the_writer() -> None:
     assert tiny.writer.asked[-1].beams == 7
 
 
+REGIONS = (Box(*LEFT), WholeImage(), Box(0, 0, 1, 1), Point(0.9, 0.1), Trace([(0.6, 0.9, 0.0), (0.9, 0.9, 1.0)]))
+
+
+@given(st.lists(st.integers(0, len(REGIONS) - 1), min_size=1, max_size=6))
+def test_whole_photos_are_written_by_consensus_and_other_regions_are_not_in_any_order_and_number(
+    numbers: list[int],
+) -> None:
+    tiny = agreeing_seer()
+    look = tiny.look(photo())
+    careful, plain = look.caption(WholeImage(), tiny.manners.whole), look.caption(WholeImage(), Writing())
+    assert careful.text != plain.text
+    said = look.captions([REGIONS[number] for number in numbers])
+    assert len(said) == len(numbers)
+    for number, caption in zip(numbers, said, strict=True):
+        expected = careful if number == 1 else look.caption(REGIONS[number], Writing())
+        assert (caption.text, caption.nearest[0].sentence) == (expected.text, expected.nearest[0].sentence)
+        assert caption.similarity == pytest.approx(expected.similarity, abs=1e-5)
+
+
+def test_how_to_write_if_it_is_said_holds_for_the_whole_photo_too() -> None:
+    look = agreeing_seer().look(photo())
+    plain = decoder().write(MemoryGap(bank(), 0.1).close(look.sight.vectors([WholeImage()])).vectors)
+    assert look.caption(how=Writing()).text == plain[0].text
+
+
+def test_the_consensus_is_among_two_careful_texts_and_those_drawn() -> None:
+    tiny, way = agreeing_seer(), Agreement(2, 6, temperature=2.0, nearest=2, softness=0.1, min_words=2)
+    look = tiny.look(photo())
+    vectors = look.sight.vectors([WholeImage(), Box(*TOP_RIGHT)])
+    closed, writer = tiny.gap.close(vectors).vectors, decoder()
+    candidates = [
+        [one.text for one in (first, second, *drawn)]
+        for first, second, drawn in zip(
+            writer.write(closed, way.careful),
+            writer.write(vectors, way.careful),
+            writer.draw(closed, 6, way.drawing),
+            strict=True,
+        )
+    ]
+    assert min(len(set(texts)) for texts in candidates) > 3
+    heard = bank().project(vectors, nearest=2).nearest
+    best = [agreed(texts, near, Rarity(SENTENCES), 0.1) for texts, near in zip(candidates, heard, strict=True)]
+    expected = [texts[number] for texts, number in zip(candidates, best, strict=True)]
+    assert [one.text for one in look.captions_of(vectors, way)] == expected
+    assert [one.text for one in tiny.tell(vectors, way)[0]] == expected
+
+
+def test_consensus_needs_a_writer_that_can_draw() -> None:
+    with pytest.raises(InvalidValue, match="not a ThingWriter"):
+        seer().look(photo()).caption(how=Agreement())
+
+
 def test_a_text_is_found_word_by_word_with_a_trace_through_its_boxes() -> None:
     look = seer().look(photo(), "7")
     grounded = look.grounded("A cat beside a dog and a unicorn")
@@ -98,6 +156,30 @@ def test_a_text_is_found_word_by_word_with_a_trace_through_its_boxes() -> None:
     assert (narrative.image_id, narrative.origin, narrative.caption) == ("7", "tiny", grounded.text)
     covered = narrative.word_boxes().boxes_xyxy[1]
     assert covered == pytest.approx(LEFT, abs=0.02)
+
+
+def test_one_thing_is_found_where_the_detector_found_it_or_where_it_looks_alike_or_not_at_all() -> None:
+    look = seer(found=[Found(TOP_RIGHT, "cat", 0.9)]).look(photo())
+    cat, cup = look.find("a cat"), look.find("a blue cup")
+    assert cat is not None
+    assert cup is not None
+    assert (cat.box_xyxy, cat.thing) == (TOP_RIGHT, "cat")
+    assert (cup.box_xyxy, cup.thing) == (BOTTOM_RIGHT, "")
+    assert look.find("a unicorn") is None
+    with pytest.raises(InvalidValue, match="has no word"):
+        look.find(" ")
+
+
+def test_a_known_kind_that_the_detector_did_not_surely_find_must_be_more_alike() -> None:
+    unsure = [Found(LEFT, "cat", 0.2)]
+    assert seer(least_missed=0.9, found=unsure).look(photo()).find("a cat") is not None
+    strict = seer(least_missed=1.1, found=unsure).look(photo())
+    assert strict.find("a cat") is None
+    assert not strict.grounded("A cat").boxes.located.any()
+    # The same vector, but nothing that the detector could have found.
+    assert strict.find("a catkin") is not None
+    # What it surely found needs no likeness at all.
+    assert seer(least_missed=1.1, least_grounding=1.1).look(photo()).find("a cat") is not None
 
 
 def test_what_is_not_there_has_no_place_and_no_trace() -> None:
@@ -199,11 +281,23 @@ def test_class_names_need_an_encoder_with_a_classifier(folder: Path) -> None:
     with pytest.raises(InvalidValue, match="has no classifier"):
         open_seer(folder, encoder=ColourEncoder(), detector=ThingFinder())
     encoder = ColourEncoder()
-    encoder.network = torch.nn.Module()  # type: ignore[attr-defined]
-    encoder.network.classifier = torch.nn.Linear(3, 3)  # type: ignore[attr-defined]
+    weight, bias = np.arange(9, dtype=np.float32).reshape(3, 3), np.arange(3, dtype=np.float32)
+    encoder.classifier = (weight, bias)  # type: ignore[attr-defined]
     opened = open_seer(folder, encoder=encoder, detector=ThingFinder())
     assert opened.classes is not None
+    np.testing.assert_array_equal(opened.classes.weight, weight)
+    np.testing.assert_array_equal(opened.classes.bias, bias)
     np.testing.assert_array_equal(opened.classes.vectors, np.eye(3))
+
+
+def test_a_folder_says_how_whole_photos_are_written_and_how_alike_missed_things_must_be(folder: Path) -> None:
+    assert open_seer(folder, encoder=ColourEncoder(), detector=ThingFinder()).manners == Manners(
+        0.5, 0.2, 0.0, Writing("beam", beams=3)
+    )
+    save_config(folder, CONFIG | {"draws": 4, "no_repeat": 2, "least_missed": 0.6})
+    assert open_seer(folder, encoder=ColourEncoder(), detector=ThingFinder()).manners == Manners(
+        0.5, 0.2, 0.6, Writing("beam", beams=3, no_repeat=2), Agreement(3, 4, no_repeat=2)
+    )
 
 
 @pytest.mark.parametrize(
@@ -212,6 +306,7 @@ def test_class_names_need_an_encoder_with_a_classifier(folder: Path) -> None:
         ({"gap": "memry"}, "Did you mean 'memory'"),
         ({"writers": {}}, "there are none"),
         ({"blend": {"hole": 1.0}}, "Did you mean 'whole'"),
+        ({"blend": {"doubt": 0.0}}, "not above 0"),
         ({"extra": 1}, "unknown field"),
         ({"input_px": "448"}, "Expected `int`"),
     ],

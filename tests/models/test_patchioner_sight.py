@@ -39,21 +39,39 @@ def test_each_patch_alone_makes_the_map() -> None:
 
 
 def test_names_are_as_loud_as_the_blend_says_for_the_whole_and_for_a_patch() -> None:
-    blend = Blend(whole=0.5, region=9.0)
+    blend = Blend(whole=0.5, region=9.0, doubt=0.1)
     whole = Sight(SEEN, alignment(), tags(), None, blend).vectors([WholeImage()])[0]
     # Of the whole photo the cat covers a half, dog and cup a quarter each.
-    names = np.array([0.9 * 0.5**0.3, 0.8 * 0.25**0.3, 0.7 * 0.25**0.3])
-    expected = np.array([2, 1, 1]) / np.sqrt(6) + 0.5 * names
+    claims = np.array([0.9 * 0.5**0.7, 0.8 * 0.25**0.7, 0.7 * 0.25**0.7]) ** 2
+    expected = np.array([2, 1, 1]) / np.sqrt(6) + 0.5 * claims / (claims.sum() + 0.1)
     np.testing.assert_allclose(whole, expected / np.linalg.norm(expected), atol=1e-5)
     # Green is taken for a cup by the detector; one patch is a quarter of it, and a sixteenth of the grid.
     mistaken = View(VIEW.frame, VIEW.patches, VIEW.whole, None, [Found(TOP_RIGHT, "cup", 0.8)])
     patch = Sight(mistaken, alignment(), tags(), None, blend).vectors([Patch(0, 3)])[0]
-    expected = np.array([0, 1, (9.0 + (0.5 - 9.0) / 16) * 0.8 / 4])
+    claim = (0.8 * 0.25**0.7) ** 2
+    expected = np.array([0, 1, (9.0 + (0.5 - 9.0) / 16) * claim / (claim + 0.1)])
     np.testing.assert_allclose(patch, expected / np.linalg.norm(expected), atol=1e-5)
 
 
+def test_a_box_around_a_thing_smaller_than_a_patch_looks_like_its_name() -> None:
+    small = (0.55, 0.05, 0.6, 0.1)
+    tiny = View(VIEW.frame, VIEW.patches, VIEW.whole, None, [*FOUND, Found(small, "cup", 0.8)])
+    sight = Sight(tiny, alignment(), tags(), None, Blend(0.2, 2.0))
+    around, patch = sight.vectors([Box(*small), Patch(0, 2)])
+    assert (int(around.argmax()), int(patch.argmax())) == (2, 1)
+    weights = sight.weights([Box(*small)])
+    np.testing.assert_array_equal(sight.weighed(weights, [Box(*small)])[0], around)
+    np.testing.assert_allclose(sight.weighed(weights)[0], patch, atol=1e-6)
+
+
+@pytest.mark.parametrize("doubt", [0.0, -0.1, float("nan")])
+def test_names_without_any_doubt_are_refused(doubt: float) -> None:
+    with pytest.raises(InvalidValue, match="doubt"):
+        Blend(doubt=doubt)
+
+
 def test_what_was_learnt_of_names_is_added_before_the_length_is_set() -> None:
-    learnt = Tags(THINGS, np.array([0, 0, 3], np.float32), np.zeros((3, 3), np.float32), np.eye(3, dtype=np.float32))
+    learnt = Tags(THINGS, np.array([0, 0, 3], np.float32), np.zeros((9, 3), np.float32), np.eye(3, dtype=np.float32))
     row = Sight(SEEN, alignment(), learnt).vectors([Box(0, 0, 0.5, 1)])[0]
     np.testing.assert_allclose(row, np.array([1, 0, 3]) / np.sqrt(10), atol=1e-6)
 

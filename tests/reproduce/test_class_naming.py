@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import defaultdict
 from collections.abc import Callable
 from pathlib import Path
@@ -12,17 +11,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from saywhere.core import InvalidFile, InvalidValue, UnknownName
+from saywhere.build.region_texts import ClassBox, read_class_boxes
+from saywhere.core import InvalidValue
 from saywhere.formats import coco_captions
 from saywhere.formats.coco_captions import CaptionRecord
 from saywhere.formats.coco_classes import COCO_CLASSES
 from saywhere.reproduce.class_naming import (
-    ClassBox,
     class_prompts,
     covered,
     naming_measures,
     pointing_measures,
-    read_class_boxes,
     zero_shot_measures,
     zero_shot_ranks,
 )
@@ -118,23 +116,6 @@ def test_what_boxes_cover_together_is_what_a_grid_counts(boxes: list[tuple[int, 
     for x1, y1, x2, y2 in boxes:
         grid[y1:y2, x1:x2] = 1
     assert covered([(x1 / 20, y1 / 20, x2 / 20, y2 / 20) for x1, y1, x2, y2 in boxes]) == pytest.approx(grid.mean())
-
-
-def test_all_boxes_of_a_file_are_read(tmp_path: Path) -> None:
-    path = tmp_path / "boxes.json"
-    path.write_text(json.dumps({"7": [[16, 0.25, 0.25, 0.5, 0.5], [16, 0.9, 0.9, 0.4, 0.4]]}))
-    first, second = read_class_boxes(path)
-    assert first == ClassBox("7", "dog", (0.0, 0.0, 0.5, 0.5))
-    assert second.box_xyxy == pytest.approx((0.7, 0.7, 1.0, 1.0))
-    for bad, reason in (([80, 0.5, 0.5, 0.1, 0.1], "no class 80"), ([0, 0.5, 0.5, 0.0, 0.1], "no area")):
-        path.write_text(json.dumps({"7": [bad]}))
-        with pytest.raises(InvalidFile, match=reason):
-            read_class_boxes(path)
-
-
-def test_a_class_that_coco_does_not_have_is_named_with_the_nearest() -> None:
-    with pytest.raises(UnknownName, match="'giraffe'"):
-        ClassBox("1", "girafe", DOG)
 
 
 def test_people_name_the_class_of_large_boxes(shared: Callable[[str], Path]) -> None:

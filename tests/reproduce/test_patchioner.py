@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from PIL import Image
 from typer.testing import CliRunner
 
+from saywhere.build.region_texts import ClassBox
 from saywhere.cli import patchioner as command
 from saywhere.core import InvalidFile, InvalidValue
 from saywhere.formats.coco_classes import COCO_CLASSES
@@ -24,7 +25,6 @@ from saywhere.models.patchioner.grounding import NounPhrase
 from saywhere.models.patchioner.seer import Manners, Seer, save_config
 from saywhere.reproduce import mitr
 from saywhere.reproduce.bootstrap import judge_photos, paired_interval
-from saywhere.reproduce.class_naming import ClassBox
 from saywhere.reproduce.patchioner import PHOTOS_PAGE, PatchionerPlan, reproduce_patchioner
 from saywhere.reproduce.patchioner_data import box_task, listed_photos, read_held_out
 from saywhere.reproduce.patchioner_looks import DETECTED, FOUND, WHOLE, ask, detected_places, distances, recalls
@@ -57,7 +57,7 @@ class NamedFinder(tiny.ThingFinder):
     fingerprint: dict[str, str | int] = {"detector": "things"}  # noqa: RUF012 - as the protocol has it
 
     def find(self, photo: object, least_score: float = 0.0) -> tuple[Found, ...]:
-        return tuple(one for one in tiny.FOUND if one.score >= least_score)
+        return tuple(one for one in self.found if one.score >= least_score)
 
 
 def a_seer(**changes: Any) -> Seer:
@@ -218,8 +218,12 @@ def test_classes_are_pointed_at_and_what_is_too_unlike_is_not(data: Path, tmp_pa
     pointed = ask(held, a_seer(), tmp_path / "views", quiet).pointed
     assert set(pointed) == {(name, thing) for name in NAMES for thing in tiny.THINGS}
     assert pointed[NAMES[0], "dog"] == tiny.TOP_RIGHT
-    doubting = ask(held, a_seer(least_grounding=1.1), tmp_path / "views", quiet).pointed
-    assert set(doubting.values()) == {None}
+    # Of known kinds that the detector did not find, only what is like enough.
+    blind = a_seer(least_missed=0.9)
+    blind.detector = NamedFinder(())
+    assert ask(held, blind, tmp_path / "blind", quiet).pointed[NAMES[0], "dog"] == tiny.TOP_RIGHT
+    blind.manners = Manners(least_missed=1.1)
+    assert set(ask(held, blind, tmp_path / "blind", quiet).pointed.values()) == {None}
 
 
 def test_words_found_in_their_pseudo_boxes_are_at_distance_zero(data: Path, tmp_path: Path) -> None:
@@ -231,11 +235,27 @@ def test_words_found_in_their_pseudo_boxes_are_at_distance_zero(data: Path, tmp_
     assert far[WHOLE][0] == pytest.approx((0.5 + 1.0) / 2 / 4)
 
 
+def test_narrations_listed_in_another_order_than_their_photos_keep_their_own_traces(data: Path, tmp_path: Path) -> None:
+    told = [("1_7", "a cup", "cup cup"), ("3_7", "a cat", "cat cat"), ("1_8", "a dog", "dog dog")]
+    for part, column in zip(("ids", "words", "cleaned_tags"), zip(*told, strict=True), strict=True):
+        (data / f"val_coco.{part}.txt").write_text("\n".join(column) + "\n")
+    held = read_held_out(data, NAMES)
+    assert list(held.photos)[:2] == ["000000000003", "000000000001"]
+    assert [one.image_id[-1] for one in held.narrations] == ["1", "3", "1"]
+    asked = ask(held, a_seer(), tmp_path / "views", quiet)
+    expected = [[box] * 2 for box in (tiny.BOTTOM_RIGHT, tiny.LEFT, tiny.TOP_RIGHT)]
+    for who in (FOUND, DETECTED):
+        np.testing.assert_allclose(asked.traced[who], expected)
+    far = distances(asked.traced, held.narrations)
+    assert far[FOUND].tolist() == far[DETECTED].tolist() == [0.0, 0.0, 0.0]
+    np.testing.assert_allclose(far[WHOLE], [1.0 / 4, 0.5 / 4, 1.0 / 4])
+
+
 def test_the_surest_thing_of_the_class_that_a_phrase_names_is_its_place() -> None:
     found = (Found((0, 0, 1, 1), "cat", 0.2), Found((0, 0, 0.5, 1), "cat", 0.9), Found((0, 0, 0.1, 0.1), "dog", 1.0))
     phrases = [NounPhrase(0, 2, "black cat"), NounPhrase(3, 4, "sky")]
     ((phrase, place),) = detected_places(phrases, found)
-    assert (phrase.text, place.box_xyxy) == ("black cat", (0, 0, 0.5, 1))
+    assert (phrase.text, place.box_xyxy, place.thing) == ("black cat", (0, 0, 0.5, 1), "cat")
 
 
 def test_a_caption_finds_its_photo_by_the_nearest_vector(data: Path) -> None:
@@ -310,6 +330,20 @@ def test_as_shipped_words_are_chosen_as_the_seer_itself_does(data: Path, tmp_pat
     made.captions(Key("images", "one", NOTHING, beams=OWN))
     assert isinstance(seer.writer, tiny.ThingWriter)
     assert seer.writer.asked == [seer.manners.writing]
+
+
+def test_as_shipped_whole_photos_are_written_by_consensus_and_boxes_are_not(data: Path, tmp_path: Path) -> None:
+    seer = tiny.agreeing_seer()
+    seer.detector = NamedFinder()
+    made = answers(data, tmp_path, seer)
+    look, gap = seer.look(tiny.photo()), own_gap(seer)
+    careful, plain = look.caption().text, look.caption(how=Writing()).text
+    assert careful != plain
+    assert set(made.captions(Key("images", "one", gap, beams=OWN)).values()) == {careful}
+    assert set(made.captions(Key("images", "one", gap)).values()) == {plain}
+    regions = [item.region for item in made.asked.boxes.task.items[:3]]
+    said = made.captions(Key("boxes", "one", gap, beams=OWN))
+    assert [*said.values()][:3] == [one.text for one in look.captions(regions)]
 
 
 def test_a_bridge_is_learnt_once_and_learnt_anew_for_another_memory(data: Path, tmp_path: Path) -> None:

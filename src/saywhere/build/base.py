@@ -3,9 +3,9 @@
 1. look      every photo once: the mean of its patches, and what the detector found in it
 2. align     ridge regression of features and tags onto the mean vector of a photo's captions (`ridge`)
 3. gap       out-of-fold vectors of the photos, and the model of how they differ from their captions' (`gap_model`)
-4. decoder   learnt from text alone, on vectors moved across that gap; and a second one, tuned by reward on the pairs
-             (`learn.reward`)
-5. memory    captions for provenance
+4. memory    captions, and the phrases that they are made of
+5. decoder   learnt from text alone (captions and phrases), on vectors moved across that gap
+6. and a second one, tuned on what photos and boxes really look like: by likelihood, then by reward (`learn.reward`)
 Each stage leaves its files in the work folder and is not done again.
 """
 
@@ -13,8 +13,8 @@ from __future__ import annotations
 
 import gzip
 import re
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -24,11 +24,22 @@ import torch
 from numpy.typing import NDArray
 
 from saywhere.atomic import write_atomic
-from saywhere.core import Frame, InvalidFile, InvalidValue
-from saywhere.formats import coco_captions
-from saywhere.formats.record import InvalidRecord
+from saywhere.build.base_photos import (
+    Floats,
+    PhotoSet,
+    Progress,
+    coco_set,
+    flickr_set,
+    held_out,
+    look_at,
+    look_at_boxes,
+)
+from saywhere.build.memory import folded
+from saywhere.build.region_texts import ClassBox, called_boxes, read_class_boxes
+from saywhere.core import InvalidValue
 from saywhere.language.coco_aliases import coco_aliases
 from saywhere.language.embed import TextEncoder
+from saywhere.language.nouns import region_phrases
 from saywhere.language.vocabulary import Vocabulary
 from saywhere.learn import load_run, train
 from saywhere.learn.recipe import parse_recipe
@@ -40,39 +51,36 @@ from saywhere.models.patchioner.gap_model import GapModel
 from saywhere.models.patchioner.memory import MemoryBank
 from saywhere.models.patchioner.ridge import fit_ridge, out_of_fold
 from saywhere.models.patchioner.seer import save_config
-from saywhere.models.patchioner.tags import Tags, tag_scores
+from saywhere.models.patchioner.sight import Blend
+from saywhere.models.patchioner.tags import Tags
 from saywhere.vision import Encoder
 from saywhere.vision.detector import Detector
 
-Progress = Callable[[str, int, int], None]
-Floats = NDArray[np.float32]
 _WORD = re.compile(r"[a-z0-9]+(?:['-][a-z0-9]+)*")
 _CAPTIONS = 5
+_FEWEST_SIGHTINGS = 2
+ENCODER, INPUT_PX = "efficientnet-lite0+efficientnet-lite2", 448
 _FLOOR = 1e-2
 """Added to each feature's standard deviation, as a share of that of all: rare features would be blown up otherwise."""
 
 
 @dataclass(frozen=True, slots=True)
-class PhotoSet:
-    """Photos with captions. photos: files. captions: by the file's name without its ending; at least five each.
-
-    weight: how much each photo counts for the alignment.
-    """
-
-    photos: tuple[Path, ...]
-    captions: dict[str, list[str]]
-    weight: float = 1.0
-
-
-@dataclass(frozen=True, slots=True)
 class BaseSettings:
     """penalty: of the ridge. tag_scale: how much cheaper the tags' weights are than the features'.
-    steps, reward_steps, batch, reward_batch: of the decoders, by likelihood and by reward; held_out: texts that each is
-    validated on; width, layers: their shape. vocabulary: words at most, each seen `min_count` times."""
+    phrases: at most, the most frequent, of those there twice; phrase_share: of all texts that a decoder learns from.
+    rate: the decoder's learning rate; start: a safetensors file with the weights of an earlier one with the same words.
+    steps, seen_steps, reward_steps: of the decoders, by likelihood from texts, then from pairs, then by reward; batch,
+    reward_batch: texts a step. held_out: texts that each is validated on. width, layers: their shape. vocabulary: words
+    at most, each seen `min_count` times."""
 
-    penalty: float = 10_000.0
-    tag_scale: float = 2.0
+    penalty: float = 30_000.0
+    tag_scale: float = 3.0
+    phrases: int = 8000
+    phrase_share: float = 0.2
     steps: int = 4000
+    rate: float = 1e-3
+    start: Path | None = None
+    seen_steps: int = 400
     reward_steps: int = 100
     batch: int = 96
     reward_batch: int = 32
@@ -82,32 +90,6 @@ class BaseSettings:
     vocabulary: int = 8000
     min_count: int = 5
     seed: int = 0
-
-
-def coco_set(photos: Path, captions: Path, left_out: frozenset[str], weight: float) -> tuple[PhotoSet, list[list[str]]]:
-    """COCO's photos that are here, and the captions of those that are not, photo by photo.
-
-    left_out: names of photos to never see.
-    """
-    told: dict[str, list[str]] = {}
-    for record in coco_captions.read(captions):
-        if isinstance(record, InvalidRecord):
-            raise InvalidFile(captions, f"record {record.line}: {record.reason}")
-        told.setdefault(f"{int(record.image_id):012d}", []).append(record.caption)
-    here = tuple(path for path in sorted(photos.iterdir()) if path.stem in told)
-    kept = tuple(path for path in here if path.stem not in left_out)
-    names = {path.stem for path in here}
-    others = [texts for name, texts in told.items() if name not in names | left_out]
-    return PhotoSet(kept, {path.stem: told[path.stem] for path in kept}, weight), others
-
-
-def flickr_set(photos: Path, tokens: Path, weight: float = 1.0) -> PhotoSet:
-    """Flickr8k: lines of "name.jpg#number<tab>caption"."""
-    told: dict[str, list[str]] = {}
-    for line in tokens.read_text(encoding="utf-8").splitlines():
-        name, _, caption = line.partition("\t")
-        told.setdefault(name.partition(".")[0], []).append(caption)
-    return PhotoSet(tuple(path for path in sorted(photos.iterdir()) if path.stem in told), told, weight)
 
 
 def build_base(
@@ -121,23 +103,34 @@ def build_base(
     text_encoder: TextEncoder,
     settings: BaseSettings,
     progress: Progress,
+    boxes: Sequence[ClassBox] = (),
 ) -> None:
-    """Make the folder `out`. more_texts: for the decoder alone. bank_texts: captions of photos that are not here, for
-    the memory and, half of the time, for the decoder: the style it shall write in, with those of the first set."""
-    features, scores = look_at(sets, work, encoder, detector, progress)
+    """Make the folder `out`.
+
+    boxes: on photos of the first set, for the second decoder. more_texts: for the decoders alone. bank_texts: captions
+    of photos that are not here, for the memory and, half of the time, for the decoders: the style they shall write in,
+    with those of the first set.
+    """
+    features, tags = look_at(sets, work, encoder, detector, progress)
     said = [s.captions[p.stem][:_CAPTIONS] for s in sets for p in s.photos]
     _check_captions(said)
     flat = [text for texts in said for text in texts]
     vectors = _embedded("photo captions", flat, work, text_encoder, progress).reshape(len(said), _CAPTIONS, -1)
     counts = np.concatenate([np.full(len(s.photos), s.weight, dtype=np.float32) for s in sets])
-    photo_vectors = align(features, scores, vectors, counts, detector.names, out, text_encoder, settings)
-    gap = GapModel.fit(vectors.reshape(len(flat), -1), np.repeat(photo_vectors, _CAPTIONS, axis=0))
+    photo_vectors = align(features, tags, vectors, counts, detector.names, out, text_encoder, settings)
+    # The first set is what the model shall see and write like; other photos lie elsewhere from their captions.
+    first = len(sets[0].photos)
+    gap = GapModel.fit(
+        vectors[:first].reshape(first * _CAPTIONS, -1), np.repeat(photo_vectors[:first], _CAPTIONS, axis=0)
+    )
     gap.save(work / "gap")
     own = [sets[0].captions[path.stem][:_CAPTIONS] for path in sets[0].photos]
     style = [text for texts in (*own, *bank_texts) for text in texts]
     style_groups = [group for group, texts in enumerate((*own, *bank_texts)) for _ in texts]
+    phrases = _phrases(style, work, settings, progress)
     style_vectors = _embedded("sentences of the memory", style, work, text_encoder, progress)
-    MemoryBank(style_vectors, style, text_encoder.fingerprint).save(out / "memory.safetensors")
+    phrase_vectors = _embedded("phrases of the memory", phrases, work, text_encoder, progress)
+    remember(style, style_vectors, phrases, phrase_vectors, text_encoder, out / "memory.safetensors")
     more_vectors = _embedded("more texts", list(more_texts), work, text_encoder, progress)
     words = Vocabulary.of_words(
         [*map(plain, style)] * 3 + [*map(plain, more_texts)], settings.vocabulary, settings.min_count
@@ -145,18 +138,32 @@ def build_base(
     about = {"encoder": dict(text_encoder.fingerprint)}
     # Style and other texts half and half, whatever their numbers: the smaller part comes again and again.
     again = max(1, round(len(more_texts) / max(1, len(style))))
+    others = again * len(style) + len(more_texts)
+    share = settings.phrase_share / (1 - settings.phrase_share)
+    phrases_again = max(1, round(share * others / len(phrases))) if phrases else 0
     first_free = len(own) + len(bank_texts)
+    numbers = np.arange(first_free, first_free + len(phrases) + len(more_texts))
     save_texts(
         work / "texts",
-        [plain(text) for text in (*style * again, *more_texts)],
-        np.concatenate([np.tile(style_vectors, (again, 1)), more_vectors]),
+        [plain(text) for text in (*style * again, *phrases * phrases_again, *more_texts)],
+        np.concatenate([np.tile(style_vectors, (again, 1)), np.tile(phrase_vectors, (phrases_again, 1)), more_vectors]),
         words,
         about,
-        groups=[*style_groups * again, *range(first_free, first_free + len(more_texts))],
+        groups=[*style_groups * again, *numbers[: len(phrases)].tolist() * phrases_again, *numbers[len(phrases) :]],
     )
-    pairs = np.repeat(photo_vectors, _CAPTIONS, axis=0)
-    groups = np.repeat(np.arange(len(said)), _CAPTIONS)
-    save_texts(work / "pairs", [plain(text) for text in flat], pairs, words, about, groups=groups)
+    called = called_boxes(boxes, {path.stem: sets[0].captions[path.stem] for path in sets[0].photos}) if boxes else []
+    region_vectors = look_at_boxes(
+        called, sets[0].photos, out, work, encoder, detector, Blend(**shipped_config()["blend"]), progress
+    )
+    counts_each = [_CAPTIONS] * len(said) + [len(box.texts) for box in called]
+    save_texts(
+        work / "pairs",
+        [plain(text) for text in (*flat, *(text for box in called for text in box.texts))],
+        np.repeat(np.concatenate([photo_vectors, region_vectors]), counts_each, axis=0),
+        words,
+        about,
+        groups=np.repeat(np.arange(len(counts_each)), counts_each),
+    )
     _decoders(out, work, settings)
     save_config(out, shipped_config())
 
@@ -181,12 +188,8 @@ def build_from_folder(
     for number in (3, 4, 5):
         with gzip.open(data / "text" / f"train.{number}.en.gz", "rt", encoding="utf-8") as file:
             more += [line.strip() for line in file if line.strip()]
-    build_base([own, flickr], more, others, out, work, encoder, detector, text_encoder, settings, progress)
-
-
-def held_out(which: str) -> frozenset[str]:
-    """Names of the COCO photos that nothing learns from: "test" (500) or "validation" (250)."""
-    return frozenset((files("saywhere.build") / f"{which}_photos.txt").read_text(encoding="utf-8").split())
+    boxes = [replace(box, image_id=box.image_id.zfill(12)) for box in read_class_boxes(coco / "boxes.json")]
+    build_base([own, flickr], more, others, out, work, encoder, detector, text_encoder, settings, progress, boxes)
 
 
 def plain(text: str) -> str:
@@ -194,39 +197,47 @@ def plain(text: str) -> str:
     return " ".join(_WORD.findall(text.lower()))
 
 
-def look_at(
-    sets: Sequence[PhotoSet], work: Path, encoder: Encoder, detector: Detector, progress: Progress
-) -> tuple[Floats, Floats]:
-    """(n, d) mean features and (n, kinds) tag scores of all photos, kept in work/looked.npz."""
-    paths = [path for one in sets for path in one.photos]
-    stored = work / "looked.npz"
+def remember(
+    sentences: Sequence[str],
+    vectors: Floats,
+    phrases: Sequence[str],
+    phrase_vectors: Floats,
+    text_encoder: TextEncoder,
+    path: Path,
+) -> None:
+    """Write the memory: sentences and phrases that differ in more than case, space and punctuation."""
+    kept: dict[str, int] = {}
+    texts = [*sentences, *phrases]
+    for number, text in enumerate(texts):
+        kept.setdefault(folded(text), number)
+    rows = sorted(kept.values())
+    source = {"sentences": "captions that the model was made with, and phrases out of them"}
+    bank = MemoryBank(
+        np.concatenate([vectors, phrase_vectors])[rows],
+        [" ".join(texts[row].split()) for row in rows],
+        text_encoder.fingerprint,
+        source,
+    )
+    bank.save(path)
+
+
+def _phrases(sentences: Sequence[str], work: Path, settings: BaseSettings, progress: Progress) -> list[str]:
+    """What regions may be called: phrases that are there at least twice, the most frequent first; kept in the work
+    folder."""
+    stored = work / "phrases.txt"
     if stored.exists():
-        with np.load(stored) as arrays:
-            if arrays["names"].tolist() == [path.name for path in paths]:
-                return arrays["features"], arrays["scores"]
-    features = np.empty((len(paths), encoder.size), dtype=np.float32)
-    scores = np.empty((len(paths), len(detector.names)), dtype=np.float32)
-    for number, path in enumerate(paths):
-        view = encoder.look(path)
-        features[number] = view.patches.mean(axis=(0, 1))
-        scores[number] = whole_scores(detector, path, view.frame)
-        progress("looking at photos", number + 1, len(paths))
+        return stored.read_text(encoding="utf-8").splitlines()
+    counted = region_phrases(sentences, lambda done, total: progress("finding phrases", done, total)).most_common()
+    frequent = [phrase for phrase, count in counted if count >= _FEWEST_SIGHTINGS and plain(phrase)]
     work.mkdir(parents=True, exist_ok=True)
     with write_atomic(stored) as file:
-        np.savez(file, features=features, scores=scores, names=np.array([path.name for path in paths]))
-    return features, scores
-
-
-def whole_scores(detector: Detector, path: Path, frame: Frame) -> Floats:
-    """(kinds,) tag scores of a whole photo."""
-    everywhere = np.ones((1, *frame.grid), dtype=np.float32)
-    one: Floats = tag_scores(detector.find(path), detector.names, everywhere, frame)[0]
-    return one
+        file.write("\n".join(frequent[: settings.phrases]).encode())
+    return frequent[: settings.phrases]
 
 
 def align(
     features: Floats,
-    scores: Floats,
+    tags: Floats,
     vectors: Floats,
     counts: Floats,
     names: Sequence[str],
@@ -236,9 +247,9 @@ def align(
 ) -> Floats:
     """Write alignment/, tags/ and classes/; return the photos' out-of-fold vectors, (n, d) of length 1."""
     mean, scale = _standard(features)
-    tag_mean, tag_scale = _standard(scores)
+    tag_mean, tag_scale = _standard(tags)
     tag_scale = tag_scale / settings.tag_scale
-    inputs = np.concatenate([(features - mean) / scale, (scores - tag_mean) / tag_scale], axis=1)
+    inputs = np.concatenate([(features - mean) / scale, (tags - tag_mean) / tag_scale], axis=1)
     targets = vectors.mean(axis=1)
     weight, offset = fit_ridge(inputs, targets, settings.penalty, counts)
     alignment = LinearAlignment(mean, scale, targets.shape[1])
@@ -264,34 +275,39 @@ def shipped_config() -> dict[str, Any]:
     """seer.json of `saywhere-base`. Blend and thresholds were chosen on the validation photos; see its card."""
     return {
         "name": "saywhere-base",
-        "encoder": "efficientnet-lite0",
-        "input_px": 448,
+        "encoder": ENCODER,
+        "input_px": INPUT_PX,
         "detector": True,
         "class_names": True,
         "gap": "memory",
-        "temperature": 0.015,
-        "writers": {"zero-shot": "decoder", "paired": "decoder-paired"},
-        "blend": {"whole": 0.2, "region": 2.0, "classes": 0.3},
-        "least_similarity": 0.55,
-        "least_grounding": 0.45,
-        "beams": 3,
+        "temperature": 0.03,
+        "writers": {"supervised": "decoder-supervised", "zero-shot": "decoder"},
+        "blend": {"whole": 0.0, "region": 6.0, "classes": 0.3, "doubt": 0.003},
+        "least_similarity": 0.65,
+        "least_grounding": 0.5,
+        "least_missed": 0.65,
+        "beams": 1,
         "no_repeat": 3,
+        "draws": 16,
     }
 
 
 def _decoders(out: Path, work: Path, settings: BaseSettings) -> None:
-    """Learn a decoder from text alone, tune a copy of it by reward on photos' vectors, and put both into `out`."""
+    """Learn a decoder from text alone, tune a copy of it on vectors of photos and boxes, and put both into `out`."""
     across = {"gap": str(work / "gap"), "gap_strength": [0.6, 1.2], "project_rate": 0.3, "temperature": 0.02}
-    model = {**across, "bank": 20_000}
-    from_text = _run(
-        "decoder", "patchioner-decoder", "texts", (settings.steps, settings.batch, 1e-3), model, work, settings
-    )
+    model = {**across, "bank": 30_000}
+    pace = settings.steps, settings.batch, settings.rate
+    begun = {} if settings.start is None else {"init_from": str(settings.start)}
+    from_text = _run("decoder", "patchioner-decoder", "texts", pace, model, work, settings, begun)
     from_text.save_pretrained(out / "decoder", half=True)
-    reward = (settings.reward_steps, settings.reward_batch, 1e-4)
     model = {"noise": [0.0, 0.0], "project_rate": 0.25, "temperature": 0.02}
+    likelihood = settings.seen_steps, settings.batch, 3e-4
     start = {"init_from": str(work / "decoder")}
-    tuned = _run("decoder-paired", "patchioner-reward", "pairs", reward, model, work, settings, start)
-    tuned.save_pretrained(out / "decoder-paired", half=True)
+    _run("decoder-seen", "patchioner-decoder", "pairs", likelihood, model, work, settings, start)
+    reward = settings.reward_steps, settings.reward_batch, 1e-4
+    start = {"init_from": str(work / "decoder-seen")}
+    tuned = _run("decoder-supervised", "patchioner-reward", "pairs", reward, model, work, settings, start)
+    tuned.save_pretrained(out / "decoder-supervised", half=True)
 
 
 def _run(

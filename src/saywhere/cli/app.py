@@ -19,6 +19,7 @@ from saywhere.cli import (
     reproduce,
     score,
     seeing,
+    studio,
     training,
     world,
 )
@@ -37,6 +38,7 @@ app.command("caption")(seeing.caption)
 app.command("ground")(seeing.ground)
 app.command("narrate")(seeing.narrate)
 app.command("look")(look.look)
+app.command("studio")(studio.studio)
 app.add_typer(data.app, name="data")
 app.add_typer(score.app, name="score")
 app.add_typer(world.app, name="world")

@@ -70,9 +70,13 @@ def base(
     output: Annotated[Path, typer.Option("--out", "-o", help="The model's folder.")] = Path("out/saywhere-base"),
     work: Annotated[Path, typer.Option(help="What is made on the way; not made again.")] = Path("out/base-work"),
     steps: Annotated[int, typer.Option(min=1, help="Steps of the decoder.")] = 4000,
+    rate: Annotated[float, typer.Option(min=0, help="Learning rate of the decoder.")] = 1e-3,
+    start: Annotated[
+        Path | None, typer.Option(help="model.safetensors of an earlier decoder with the same words to go on from.")
+    ] = None,
 ) -> None:
     """Make saywhere-base anew: looks, alignment, gap, two decoders, memory. About three hours on two cores."""
-    from saywhere.build.base import BaseSettings, build_from_folder
+    from saywhere.build.base import ENCODER, INPUT_PX, BaseSettings, build_from_folder
     from saywhere.language.embed import open_text_encoder
     from saywhere.vision import open_encoder
     from saywhere.vision.detector import open_detector
@@ -82,10 +86,10 @@ def base(
             data,
             output,
             work,
-            open_encoder("efficientnet-lite0", 448),
+            open_encoder(ENCODER, INPUT_PX),
             open_detector(),
             open_text_encoder(),
-            BaseSettings(steps=steps),
+            BaseSettings(steps=steps, rate=rate, start=start),
             progress,
         )
     out.print(f"{output}: load it with saywhere.load({str(output)!r})", markup=False)

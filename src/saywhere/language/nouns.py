@@ -56,6 +56,11 @@ def region_phrases(sentences: Sequence[str], progress: Progress | None = None) -
     return Counter({seen.most_common(1)[0][0]: seen.total() for seen in forms.values()})
 
 
+def phrases_in(texts: Sequence[str]) -> list[list[str]]:
+    """For each text the phrases that `region_phrases` would count, each once, in their order."""
+    return [_phrases(doc) for doc in english().pipe(_lowered(texts), batch_size=_AT_ONCE)]
+
+
 def _phrases(doc: Any) -> list[str]:
     """Each phrase of a parsed sentence once."""
     found = []

@@ -30,7 +30,7 @@ def markdown(results: Results, scenes: Sequence[Scene], pictures: dict[str, str]
     """pictures: file, relative to the report, for "claims", "curves" and "example 1" …; those not drawn are absent."""
     blocks = [f"# {_safe(results.title)}", _safe(opening(results)), _safe(key_facts(results))]
     if results.claims:
-        blocks += ["## Did the claims hold?", _claims(results.claims)]
+        blocks += ["## Did the claims hold?", _claims(results.claims, results.paired)]
         blocks += [_image("Differences with 95 % intervals", pictures["claims"])]
     if results.tables:
         blocks += ["## Tables", f"{_safe(about_ours(results))} {_safe(about_paper(results, 'Slanted'))}"]
@@ -46,7 +46,7 @@ def markdown(results: Results, scenes: Sequence[Scene], pictures: dict[str, str]
     return "\n\n".join(blocks) + "\n"
 
 
-def _claims(claims: Sequence[Claim]) -> str:
+def _claims(claims: Sequence[Claim], paired: str) -> str:
     rows = []
     for claim in claims:
         mean, interval = difference(claim)
@@ -54,7 +54,7 @@ def _claims(claims: Sequence[Claim]) -> str:
         verdict = f"{SYMBOLS[claim.verdict]} {claim.verdict}"
         rows.append([verdict, _safe(claim.text), compared, _safe(claim.measure), mean, interval])
     headings = ["Verdict", "Claim", "Rows compared", "Measure", "Mean difference", "95 % interval"]
-    after = "A positive difference is as claimed, whatever the direction of the measure. Pairs have the same seed."
+    after = f"A positive difference is as claimed, whatever the direction of the measure. {paired}"
     return f"{_rows(headings, rows, numeric={4, 5})}\n\n{after}"
 
 

@@ -37,7 +37,7 @@ def page(results: Results, scenes: Sequence[Scene], plots: Mapping[str, Mapping[
     """plots: for "claims" and "curves", if drawn, the PNG on "light" and on "dark" paper."""
     sections = []
     if results.claims:
-        about = "A positive difference is as claimed, whatever the direction of the measure. Pairs have the same seed."
+        about = f"A positive difference is as claimed, whatever the direction of the measure. {results.paired}"
         forest = _plot("Differences with 95 % intervals, a tick for each seed", plots["claims"])
         sections.append(_section("Did the claims hold?", [about], _claims(results.claims) + forest))
     if results.tables:

@@ -12,53 +12,18 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
-import msgspec
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from saywhere.core import Box, InvalidFile, InvalidValue, UnknownName
+from saywhere.build.region_texts import BoxXyxy, ClassBox
+from saywhere.core import InvalidValue
 from saywhere.formats.coco_classes import COCO_CLASSES
-from saywhere.formats.files import read_bytes
 from saywhere.language.coco_aliases import coco_aliases, names_class
 
-BoxXyxy = tuple[float, float, float, float]
 PERSON = "person"
 SMALL = 0.3
 """A class that covers less of a photo than this has to be looked for."""
-
-
-@dataclass(frozen=True, slots=True)
-class ClassBox:
-    """A true box. box_xyxy: fractions of the image."""
-
-    image_id: str
-    class_name: str
-    box_xyxy: BoxXyxy
-
-    def __post_init__(self) -> None:
-        Box(*self.box_xyxy)
-        if self.class_name not in COCO_CLASSES:
-            raise UnknownName("class of COCO", self.class_name, COCO_CLASSES)
-
-
-def read_class_boxes(path: str | Path) -> list[ClassBox]:
-    """All boxes of a JSON object of image → [[class number, centre x, centre y, width, height], …] in fractions."""
-    try:
-        raw = msgspec.json.decode(read_bytes(path), type=dict[str, list[tuple[int, float, float, float, float]]])
-    except msgspec.DecodeError as error:
-        raise InvalidFile(path, f"is not boxes of images: {error}") from error
-    boxes = []
-    for image_id, rows in raw.items():
-        for number, x, y, width, height in rows:
-            if not 0 <= number < len(COCO_CLASSES):
-                raise InvalidFile(path, f"image {image_id}: there is no class {number}")
-            x1, y1, x2, y2 = np.clip([x - width / 2, y - height / 2, x + width / 2, y + height / 2], 0, 1).tolist()
-            if x1 >= x2 or y1 >= y2:
-                raise InvalidFile(path, f"image {image_id}: a box has no area on the photo")
-            boxes.append(ClassBox(image_id, COCO_CLASSES[number], (x1, y1, x2, y2)))
-    return boxes
 
 
 @dataclass(frozen=True, slots=True)

@@ -97,6 +97,7 @@ def reproduce_patchioner(out: Path, plan: PatchionerPlan, seers: Mapping[str, Se
         claims=tuple(claims(answers, held, lbm)),
         examples=tuple(_examples(held, asked, seer)),
         remarks=_remarks(answers, held),
+        paired="Pairs are of the same item; intervals come from drawing whole photos again.",
     )
     write_report(results, out)
     with write_atomic(out / "captions.json") as file:

@@ -13,12 +13,12 @@ from dataclasses import dataclass, replace
 from importlib.resources import files
 from pathlib import Path
 
+from saywhere.build.region_texts import ClassBox, read_class_boxes
 from saywhere.core import Box, InvalidFile, InvalidValue, WordBoxes
 from saywhere.formats import InvalidRecord, coco_captions, entities, trecs
 from saywhere.formats.coco_captions import CaptionRecord
 from saywhere.formats.entities import EntitiesCaption
 from saywhere.formats.files import read_bytes
-from saywhere.reproduce.class_naming import ClassBox, read_class_boxes
 from saywhere.reproduce.narrations import pseudo_boxes, read_boxes
 from saywhere.reproduce.region_tasks import RegionItem, RegionTask, image_task, region_set_task
 

@@ -6,7 +6,7 @@ Views are large and vectors small, so a photo is asked everything while its view
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -14,14 +14,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from saywhere.formats.coco_classes import COCO_CLASSES
+from saywhere.build.region_texts import BoxXyxy
 from saywhere.language.coco_aliases import classes_named
 from saywhere.metrics import lbm_many
 from saywhere.models.grounded import Grounded
 from saywhere.models.patchioner.aggregation import Aggregation, region_weights
-from saywhere.models.patchioner.grounding import Grounder, NounPhrase, Place, noun_phrases, spread
+from saywhere.models.patchioner.grounding import NounPhrase, Place, noun_phrases, spread
 from saywhere.models.patchioner.seer import Look, Seer
-from saywhere.reproduce.class_naming import BoxXyxy, class_prompts, zero_shot_measures, zero_shot_ranks
+from saywhere.reproduce.class_naming import class_prompts, zero_shot_measures, zero_shot_ranks
 from saywhere.reproduce.patchioner_data import HeldOut, Narration
 from saywhere.reproduce.region_tasks import RegionTask
 from saywhere.vision import CachedEncoder, DetectingEncoder, Encoder, Found
@@ -73,11 +73,12 @@ class Asked:
 
 @dataclass(slots=True)
 class _Heard:
-    """What was pointed at so far."""
+    """What was pointed at so far. traced: who pointed → a narration's number → its boxes; photos come in another order
+    than narrations."""
 
     pointed: dict[tuple[str, str], BoxXyxy | None] = field(default_factory=dict)
-    traced: dict[str, list[NDArray[np.float64]]] = field(
-        default_factory=lambda: {who: [] for who in (FOUND, DETECTED, WHOLE, CENTRE)}
+    traced: dict[str, dict[int, NDArray[np.float64]]] = field(
+        default_factory=lambda: {who: {} for who in (FOUND, DETECTED, WHOLE, CENTRE)}
     )
     shown: list[tuple[Narration, Grounded]] = field(default_factory=list)
 
@@ -93,14 +94,13 @@ def remembering(seer: Seer, folder: Path) -> CachedEncoder:
 def ask(held: HeldOut, seer: Seer, views: Path, progress: Progress) -> Asked:
     """Look at every photo once and ask it everything. views: a folder that keeps the looks."""
     eye = remembering(seer, views)
-    names = dict(zip(COCO_CLASSES, seer.texts(COCO_CLASSES), strict=True))
     asked: list[tuple[RegionTask, Mapping[str, Aggregation]]] = [(held.images, IMAGE_WAYS), (held.boxes, BOX_WAYS)]
     asked += [(held.sets, SET_WAYS)] if held.sets is not None else []
     rows: list[dict[str, dict[str, Floats]]] = [{way: {} for way in ways} for _, ways in asked]
     grouped = [task.by_image for task, _ in asked]
-    said: dict[str, list[Narration]] = defaultdict(list)
-    for narration in held.narrations:
-        said[narration.image_id].append(narration)
+    said: dict[str, list[int]] = defaultdict(list)
+    for number, narration in enumerate(held.narrations):
+        said[narration.image_id].append(number)
     heard = _Heard()
     for done, (image_id, path) in enumerate(held.photos.items(), 1):
         look = seer.see(eye.look(path), image_id=image_id)
@@ -108,31 +108,31 @@ def ask(held: HeldOut, seer: Seer, views: Path, progress: Progress) -> Asked:
             if not (items := items_of.get(image_id, [])):
                 continue
             for way, by in ways.items():
-                weights = region_weights([item.region for item in items], look.view.frame, by).astype(np.float32)
-                vectors = look.sight.weighed(weights)
+                regions = [item.region for item in items]
+                weights = region_weights(regions, look.view.frame, by).astype(np.float32)
+                vectors = look.sight.weighed(weights, regions)
                 kept[way] |= {item.item_id: vector for item, vector in zip(items, vectors, strict=True)}
         classes = {item.references[0] for item in grouped[1].get(image_id, [])}
-        heard.pointed |= _pointed(look, {name: names[name] for name in sorted(classes)})
-        for narration in said[image_id]:
-            _point(look, narration, heard)
+        heard.pointed |= _pointed(look, sorted(classes))
+        for number in said[image_id]:
+            _point(look, number, held.narrations[number], heard)
         progress("looking at photos and asking", done, len(held.photos))
     questions = [
         Question(task, {way: np.stack([vectors[item.item_id] for item in task.items]) for way, vectors in kept.items()})
         for (task, _), kept in zip(asked, rows, strict=True)
     ]
     sets = questions[2] if held.sets is not None else None
-    return Asked(questions[0], questions[1], sets, heard.pointed, heard.traced, heard.shown, eye.looked)
+    traced = {who: [boxes[number] for number in range(len(boxes))] for who, boxes in heard.traced.items()}
+    return Asked(questions[0], questions[1], sets, heard.pointed, traced, heard.shown, eye.looked)
 
 
-def _pointed(look: Look, names: Mapping[str, Floats]) -> dict[tuple[str, str], BoxXyxy | None]:
+def _pointed(look: Look, names: Iterable[str]) -> dict[tuple[str, str], BoxXyxy | None]:
     """For each class its best box; None if the model would not say that it is there."""
-    grounder = Grounder(look.sight)
-    best = {name: grounder.places(vector)[0] for name, vector in names.items()}
-    least = look.seer.manners.least_grounding
-    return {(look.image_id, name): place.box_xyxy if place.cosine >= least else None for name, place in best.items()}
+    places = {name: look.find(name) for name in names}
+    return {(look.image_id, name): place.box_xyxy if place else None for name, place in places.items()}
 
 
-def _point(look: Look, narration: Narration, heard: _Heard) -> None:
+def _point(look: Look, number: int, narration: Narration, heard: _Heard) -> None:
     grounded = look.grounded(" ".join(narration.words))
     if len(heard.shown) < _MOST_SHOWN and all(one.image_id != narration.image_id for one, _ in heard.shown):
         heard.shown.append((narration, grounded))
@@ -142,9 +142,9 @@ def _point(look: Look, narration: Narration, heard: _Heard) -> None:
     for who, boxes in ((FOUND, grounded.boxes.boxes_xyxy), (DETECTED, detected.boxes.boxes_xyxy)):
         own = boxes[located]
         # A word that has no place is anywhere on the photo.
-        heard.traced[who].append(np.where(np.isnan(own), everywhere, own))
-    heard.traced[WHOLE].append(everywhere)
-    heard.traced[CENTRE].append(np.tile(_CENTRE_XYXY, (len(everywhere), 1)))
+        heard.traced[who][number] = np.where(np.isnan(own), everywhere, own)
+    heard.traced[WHOLE][number] = everywhere
+    heard.traced[CENTRE][number] = np.tile(_CENTRE_XYXY, (len(everywhere), 1))
 
 
 def detected_places(phrases: Sequence[NounPhrase], found: Sequence[Found]) -> list[tuple[NounPhrase, Place]]:
@@ -155,7 +155,7 @@ def detected_places(phrases: Sequence[NounPhrase], found: Sequence[Found]) -> li
         fitting = [one for one in found if one.name in named]
         if fitting:
             best = max(fitting, key=lambda one: one.score)
-            placed.append((phrase, Place(best.box_xyxy, best.score)))
+            placed.append((phrase, Place(best.box_xyxy, best.score, best.name)))
     return placed
 
 

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from saywhere.language.coco_aliases import names_class
 from saywhere.metrics import cider
 from saywhere.models.patchioner.bridge import Bridge, BridgeConfig, train_bridge
+from saywhere.models.patchioner.consensus import Agreement
 from saywhere.models.patchioner.decode import Writing
 from saywhere.models.patchioner.gap import BridgeGap, Direct, Gap, MemoryGap
 from saywhere.models.patchioner.memory import MemoryBank
@@ -37,7 +38,7 @@ NAMES, NAMES_OTHERS = "names its class", "names its class (non-person)"
 CIDER = "CIDEr"
 OWN = 0
 """Instead of a number of beams: words are chosen as the seer itself chooses them."""
-_AT_ONCE = 256
+_AT_ONCE = 64
 # Width and blocks: small enough to learn in about a minute.
 _BRIDGE_SHAPE = 256, 3
 
@@ -155,18 +156,19 @@ class Answers:
 
     def _written(self, key: Key) -> dict[str, str]:
         question = self.question(key.task)
-        how = Writing("beam", beams=key.beams) if key.beams > 1 else Writing()
+        how: Writing | Agreement = Writing("beam", beams=key.beams) if key.beams > 1 else Writing()
         if key.beams == OWN:
-            how = self.seers[key.writer].manners.writing
+            manners = self.seers[key.writer].manners
+            how = (key.task == "images" and manners.whole) or manners.writing
         doing = f"captions of {key.task}: {key.way}, {key.gap}, {key.writer}"
         texts = self._texts(question.vectors[key.way], self.seers[key.writer], self.ways[key.gap], how, doing)
         return {item.item_id: text for item, text in zip(question.task.items, texts, strict=True)}
 
-    def _texts(self, vectors: Floats, seer: Seer, gap: Gap, how: Writing, doing: str) -> list[str]:
+    def _texts(self, vectors: Floats, seer: Seer, gap: Gap, how: Writing | Agreement, doing: str) -> list[str]:
         texts: list[str] = []
         for start in range(0, len(vectors), _AT_ONCE):
-            closed = gap.close(vectors[start : start + _AT_ONCE])
-            texts += [one.text for one in seer.writer.write(closed.vectors, how, closed.prompts)]
+            written, _ = seer.tell(vectors[start : start + _AT_ONCE], how, gap)
+            texts += [one.text for one in written]
             self.progress(doing, len(texts), len(vectors))
         return texts
 

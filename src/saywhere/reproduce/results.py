@@ -103,7 +103,10 @@ class Example:
 
 @dataclass(frozen=True, slots=True)
 class Results:
-    """Everything a report shows. settings: what was run, for people. curves: row → validation measure over steps."""
+    """Everything a report shows. settings: what was run, for people. curves: row → validation measure over steps.
+
+    paired: what the two sides of a difference have in common.
+    """
 
     title: str
     paper: str
@@ -115,6 +118,7 @@ class Results:
     examples: tuple[Example, ...] = ()
     curves: dict[str, list[tuple[int, float]]] = field(default_factory=dict)
     remarks: tuple[str, ...] = ()
+    paired: str = "Pairs have the same seed."
 
 
 def save_numbers(results: Results, path: Path) -> None:

@@ -13,7 +13,7 @@ from saywhere.assets import fetch, find
 from saywhere.core import Frame, InvalidValue
 from saywhere.vision.efficientnet import MEAN_8BIT, SCALE_8BIT, STRIDE, EfficientNetLite, config_of, load_lite
 from saywhere.vision.photo import PhotoLike, read_photo
-from saywhere.vision.view import View
+from saywhere.vision.view import Floats, View
 
 INPUT_PX = 448
 
@@ -43,6 +43,15 @@ class LiteEncoder:
     @property
     def size(self) -> int:
         return self.network.config.head
+
+    @property
+    def classifier(self) -> tuple[Floats, Floats] | None:
+        """(classes, d) weights and (classes,) biases of the network's own classifier, for the mean of patches."""
+        layer = self.network.classifier
+        if layer is None:
+            return None
+        weight, bias = (values.detach().float().cpu().numpy() for values in (layer.weight, layer.bias))
+        return weight, bias
 
     def frame(self, photo_size: tuple[int, int]) -> Frame:
         """How a photo of this width and height, in pixels, becomes the input."""

@@ -120,6 +120,26 @@ class PrefixDecoder(nn.Module):
                     texts[i] = self._written(one)
         return [text for text in texts if text is not None]
 
+    def draw(self, vectors: ArrayLike, count: int, how: Writing) -> list[list[Written]]:
+        """`count` texts for each of (m, d) vectors: what `write` draws with the seed of `how` and those that follow."""
+        if how.method != "nucleus":
+            raise InvalidValue("writing method", f"is {how.method!r}; texts are drawn by 'nucleus'")
+        if count < 1:
+            raise InvalidValue("count", f"is {count}, not at least 1")
+        rows = as_vectors(vectors, "vectors", self.config.vector_size)
+        texts: list[Written] = []
+        most, at_once = how.most_words(self.config.max_words), max(1, _ROWS // count)
+        with resting(self):
+            for first in range(0, len(rows), at_once):
+                part = rows[first : first + at_once]
+                keys = _keys(part, [(BEGIN_ID,)] * len(part))
+                chances = torch.stack([draws(keys, how.seed + number, most) for number in range(count)], dim=1)
+                again = part.repeat_interleave(count, dim=0).to(self.device)
+                begin = torch.full((len(again), 1), BEGIN_ID, device=self.device)
+                steps = self.steps(again, begin, most)
+                texts += [self._written(one) for one in search(steps, self._rules(how, most), chances.flatten(0, 1))]
+        return [texts[first : first + count] for first in range(0, len(texts), count)]
+
     def save_pretrained(self, folder: str | Path, *, half: bool = False) -> None:
         """Weights, config and vocabulary into a folder. half: store float16, which loads as float32."""
         files = {VOCABULARY: self.vocabulary.to_json().encode()}
@@ -165,14 +185,16 @@ class PrefixDecoder(nn.Module):
 
     def _search(self, vectors: Tensor, begins: list[tuple[int, ...]], extra: Tensor | None, how: Writing) -> list[Said]:
         most = how.most_words(self.config.max_words)
-        unknown = self.vocabulary.unknown_id
-        rules = Rules(how, most, (0,), () if unknown is None else (unknown - END_ID,))
         words = torch.tensor(begins, device=vectors.device)
         steps = self.steps(vectors, words, most, extra)
+        rules = self._rules(how, most)
         if how.method != "nucleus":
             return search(steps, rules)
-        keys = [row.numpy().tobytes() + repr(begin).encode() for row, begin in zip(vectors.cpu(), begins, strict=True)]
-        return search(steps, rules, draws(keys, how.seed, most))
+        return search(steps, rules, draws(_keys(vectors, begins), how.seed, most))
+
+    def _rules(self, how: Writing, most: int) -> Rules:
+        unknown = self.vocabulary.unknown_id
+        return Rules(how, most, (0,), () if unknown is None else (unknown - END_ID,))
 
     def _begins(self, prompts: Sequence[str] | None, count: int) -> list[tuple[int, ...]]:
         """For each vector the ids up to and with the begin of its text."""
@@ -201,6 +223,11 @@ class PrefixDecoder(nn.Module):
     def _written(self, said: Said) -> Written:
         text = self.vocabulary.text([token + END_ID for token in said.tokens])
         return Written(text, said.score, said.logprobs, said.ended)
+
+
+def _keys(vectors: Tensor, begins: Sequence[tuple[int, ...]]) -> list[bytes]:
+    """What the chances of each text depend on."""
+    return [row.numpy().tobytes() + repr(begin).encode() for row, begin in zip(vectors.cpu(), begins, strict=True)]
 
 
 class _DecoderSteps:

@@ -1,31 +1,41 @@
-"""Where a phrase is: boxes that the photo offers, and the one whose vector is nearest to the phrase's.
+"""Where a phrase is.
 
-The photo offers what the detector found, the bright parts of the phrase's similarity map, and the whole.
+A phrase that names a kind of thing that the detector surely found is there. For any other the photo offers boxes (what
+the detector found, the bright parts of the phrase's similarity map, the whole), and the one whose vector is nearest to
+the phrase's is it.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from saywhere.core import Box, WholeImage, WordBoxes
+from saywhere.language.coco_aliases import classes_named
 from saywhere.language.phrases import english
 from saywhere.models.grounded import Grounded
 from saywhere.models.patchioner.sight import Sight
+from saywhere.vision import Found
 
 Floats = NDArray[np.float32]
 # Bright means above this share of the way from the map's mean to its maximum.
 _BRIGHT = (0.35, 0.6)
 _LEAST_FOUND = 0.05
 _MOST_FOUND = 40
-# Nouns that mean the photo or a place in it, not a thing.
+# A thing found with less certainty is not pointed at by its name alone.
+_SURELY_FOUND = 0.3
+# What large things gain, times the square root of their share of the photo: people mean the large one of several.
+_LARGE = 0.4
+# Nouns that mean the photo, and nouns that mean a place in it: no things.
 _THE_PHOTO = frozenset(
-    ("image", "picture", "photo", "photograph", "scene", "view", "shot", "background", "foreground", "side")
+    ("image", "picture", "photo", "photograph", "scene", "view", "shot", "background", "foreground", "side", "front")
 )
+_WHERE = frozenset(("back", "top", "bottom", "left", "right", "center", "centre", "middle", "corner", "edge"))
 # Which way from the photo's middle a place lies, in x and y; none for the middle itself.
 _PLACES = {
     "left": (-1, 0),
@@ -41,10 +51,16 @@ _PLACES = {
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a phrase is. box_xyxy: fractions. cosine: how near the box's vector is to the phrase's."""
+    """Where a phrase is. box_xyxy: fractions. cosine: how near the box's vector is to the phrase's.
+
+    thing: what the detector calls it, if the phrase names that; then the cosine did not decide. missed: whether the
+    phrase names a kind that the detector knows and did not surely find.
+    """
 
     box_xyxy: tuple[float, float, float, float]
     cosine: float
+    thing: str = ""
+    missed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +74,7 @@ class NounPhrase:
 
 
 class Grounder:
-    """Finds phrases in one look. place_bonus: what a cosine may gain if the box lies where the phrase says."""
+    """Finds phrases in one look. place_bonus: what a cosine or score may gain if the box lies where the phrase says."""
 
     def __init__(self, sight: Sight, place_bonus: float = 0.1) -> None:
         self._sight, self._place_bonus = sight, place_bonus
@@ -71,6 +87,22 @@ class Grounder:
         """(rows, cols) cosines of every patch with a text's vector."""
         cosines: Floats = self._cells @ vector
         return cosines
+
+    def find(self, text: str, vector: Floats, place: str = "") -> Place:
+        """Where a phrase most likely is. vector: of the text, of length 1. place: "left", "top" … if it says so."""
+        named = classes_named(text)
+        things = [one for one in self._sight.view.found if one.score >= _SURELY_FOUND and one.name in named]
+        if not things:
+            known = self._sight.tags is not None and not named.isdisjoint(self._sight.tags.names)
+            return replace(self.places(vector, place)[0], missed=known)
+
+        def fits(one: Found) -> float:
+            x1, y1, x2, y2 = one.box_xyxy
+            return one.score + _LARGE * math.sqrt((x2 - x1) * (y2 - y1)) + self._bonus(one.box_xyxy, place)
+
+        best = max(things, key=fits)
+        cosine = float(self._sight.vectors([Box(*best.box_xyxy)])[0] @ vector)
+        return Place(best.box_xyxy, cosine, best.name)
 
     def places(self, vector: Floats, place: str = "") -> list[Place]:
         """All boxes on offer for a phrase with this vector, the best first."""
@@ -116,7 +148,7 @@ def noun_phrases(words: Sequence[str]) -> list[NounPhrase]:
     starts = np.cumsum([0, *(len(word) + 1 for word in words)])[:-1]
     phrases = []
     for chunk in doc.noun_chunks:
-        if chunk.root.pos_ not in ("NOUN", "PROPN") or chunk.root.lemma_.lower() in _THE_PHOTO:
+        if chunk.root.pos_ not in ("NOUN", "PROPN") or chunk.root.lemma_.lower() in _THE_PHOTO | _WHERE:
             continue
         named = [token for token in chunk if token.pos_ in ("NOUN", "PROPN", "ADJ", "VERB") and not token.is_stop]
         text = " ".join(token.text for token in named) or chunk.root.text
@@ -135,12 +167,16 @@ def _place_said(chunk: Any) -> str:
 
 
 def spread(words: Sequence[str], placed: Sequence[tuple[NounPhrase, Place]]) -> Grounded:
-    """A place for every word: that of its phrase, else of the phrase before it, else of the first.
+    """A place for every word.
 
-    So does a hand: it stays where it is until the next thing is named. Without any placed phrase, no word has a place.
+    A hand stays on a thing until the next thing is named: words between phrases have the place of the last phrase that
+    the detector found, those before the first one the place of the first. Any other phrase has its place for its own
+    words alone, unless nothing was found by the detector. Without any placed phrase, no word has a place.
     """
     boxes = np.full((len(words), 4), np.nan)
-    for number, (phrase, place) in enumerate(placed):
-        begin = 0 if number == 0 else phrase.first
-        boxes[begin:] = place.box_xyxy
+    lasting = [(phrase, place) for phrase, place in placed if place.thing] or placed
+    for number, (phrase, place) in enumerate(lasting):
+        boxes[0 if number == 0 else phrase.first :] = place.box_xyxy
+    for phrase, place in placed:
+        boxes[phrase.first : phrase.stop] = place.box_xyxy
     return Grounded(tuple(words), WordBoxes(np.clip(boxes, 0, 1)))

@@ -24,10 +24,11 @@ from saywhere.atomic import write_atomic
 from saywhere.core import AttentionMap, Box, InvalidFile, InvalidValue, Narrative, Region, UnknownName, WholeImage
 from saywhere.models.grounded import Grounded
 from saywhere.models.patchioner.alignment import Alignment, LinearAlignment
-from saywhere.models.patchioner.decode import Writer, Writing
+from saywhere.models.patchioner.consensus import Agreement, Rarity, agreed
+from saywhere.models.patchioner.decode import Writer, Writing, Written
 from saywhere.models.patchioner.decoder import PrefixDecoder
-from saywhere.models.patchioner.gap import Direct, Gap, MemoryGap
-from saywhere.models.patchioner.grounding import Grounder, noun_phrases, spread
+from saywhere.models.patchioner.gap import Closed, Direct, Gap, MemoryGap
+from saywhere.models.patchioner.grounding import Grounder, Place, noun_phrases, spread
 from saywhere.models.patchioner.memory import MemoryBank, Nearest
 from saywhere.models.patchioner.narration import Told, compose, worth_telling
 from saywhere.models.patchioner.sight import Blend, Sight
@@ -43,6 +44,8 @@ SKILLS = ("caption", "ground", "narrate")
 _MOST_TOLD = 4
 _MOST_WORDS = 2000
 GAPS = ("memory", "direct")
+_HEARD_OF = 3
+"""So many times more sentences are fetched than are heard, because short ones are not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,12 +71,15 @@ class Manners:
     """How a seer behaves.
 
     least_similarity: a caption is sure from this cosine with the nearest sentence on. least_grounding: a phrase is
-    found from this cosine on. writing: how words are chosen.
+    found from this cosine on; least_missed: if the detector knows such things and surely found none. writing: how
+    words are chosen. whole: how they are chosen for the whole photo, if otherwise: it is worth more time.
     """
 
     least_similarity: float = 0.0
     least_grounding: float = 0.0
+    least_missed: float = 0.0
     writing: Writing = field(default_factory=Writing)
+    whole: Writing | Agreement | None = None
 
 
 class Seer:
@@ -130,6 +136,30 @@ class Seer:
         """Go on with a view that was made before, by this seer's encoder and detector."""
         return Look(self, image, view, image_id)
 
+    @cached_property
+    def rarity(self) -> Rarity:
+        """How rare words are in the memory; counted when the first caption is written by consensus."""
+        return Rarity(self.bank.sentences)
+
+    def tell(self, vectors: Floats, way: Writing | Agreement, gap: Gap | None = None) -> tuple[list[Written], Closed]:
+        """A text for each of (m, d) vectors of length 1, and what was made of the vectors before. gap: how to close
+        it; by default the seer's own."""
+        closed = (gap or self.gap).close(vectors)
+        if isinstance(way, Writing):
+            return self.writer.write(closed.vectors, way, closed.prompts), closed
+        if not isinstance(self.writer, PrefixDecoder):
+            kind = type(self.writer).__name__
+            raise InvalidValue("consensus", f"needs a writer that draws several texts, not a {kind}")
+        careful = [self.writer.write(rows, way.careful, closed.prompts) for rows in (closed.vectors, vectors)]
+        drawn = self.writer.draw(closed.vectors, way.draws, way.drawing)
+        near_each = self.bank.project(vectors, nearest=_HEARD_OF * way.nearest).nearest
+        chosen = []
+        for first, second, others, near in zip(*careful, drawn, near_each, strict=True):
+            candidates = [first, second, *others]
+            best = agreed([text.text for text in candidates], way.heard(near), self.rarity, way.softness)
+            chosen.append(candidates[best])
+        return chosen, closed
+
     def texts(self, texts: Sequence[str]) -> Floats:
         """(n, d) vectors of length 1, in the space of regions."""
         return self.alignment.texts(self.text_encoder.embed(list(texts)))
@@ -142,21 +172,31 @@ class Look:
         self.seer, self.image, self.view, self.image_id = seer, image, view, image_id
         self.sight = Sight(view, seer.alignment, seer.tags, seer.classes, seer.blend)
 
-    def caption(self, region: Region | None = None, how: Writing | None = None) -> RegionCaption:
+    def caption(self, region: Region | None = None, how: Writing | Agreement | None = None) -> RegionCaption:
         """What a region shows; the whole photo by default."""
         return self.captions([WholeImage() if region is None else region], how)[0]
 
-    def captions(self, regions: Sequence[Region], how: Writing | None = None) -> list[RegionCaption]:
-        """What each region shows. The same, but for rounding, alone and among others."""
+    def captions(self, regions: Sequence[Region], how: Writing | Agreement | None = None) -> list[RegionCaption]:
+        """What each region shows. The same, but for rounding, alone and among others. how: by default as the seer does,
+        which may take more care with the whole photo."""
         if not regions:
             return []
-        return self.captions_of(self.sight.vectors(regions), how)
+        vectors = self.sight.vectors(regions)
+        whole = self.seer.manners.whole
+        if how is not None or whole is None:
+            return self.captions_of(vectors, how)
+        careful = np.array([isinstance(region, WholeImage) for region in regions])
+        captions: list[RegionCaption | None] = [None] * len(regions)
+        for rows, way in ((np.flatnonzero(careful), whole), (np.flatnonzero(~careful), None)):
+            if len(rows):
+                for row, caption in zip(rows.tolist(), self.captions_of(vectors[rows], way), strict=True):
+                    captions[row] = caption
+        return [caption for caption in captions if caption is not None]
 
-    def captions_of(self, vectors: Floats, how: Writing | None = None) -> list[RegionCaption]:
+    def captions_of(self, vectors: Floats, how: Writing | Agreement | None = None) -> list[RegionCaption]:
         """Captions of (m, d) vectors of length 1."""
         manners = self.seer.manners
-        closed = self.seer.gap.close(vectors)
-        written = self.seer.writer.write(closed.vectors, how or manners.writing, closed.prompts)
+        written, closed = self.seer.tell(vectors, how or manners.writing)
         nearest = closed.nearest if any(closed.nearest) else self.seer.bank.project(vectors).nearest
         captions = []
         for text, near in zip(written, nearest, strict=True):
@@ -171,11 +211,18 @@ class Look:
         above = cosines - cosines.min()
         return AttentionMap(above if above.any() else np.ones_like(above))
 
+    def find(self, text: str) -> Place | None:
+        """Where one thing is, such as "a red cup"; None if it seems not to be there."""
+        if not text.strip():
+            raise InvalidValue("text", "has no word")
+        best = self._grounder.find(text, self.seer.texts([text])[0])
+        return best if self._is_there(best) else None
+
     def ground(self, text: str) -> Narrative:
         """Where each word of a text is, as a narrative with even timings and a smooth trace through the boxes.
 
-        Phrases that name things are looked for; the words between them stay with the phrase before. A phrase that is
-        not there, by its cosine, has no place; if none is there, the trace is empty.
+        Phrases that name things are looked for; the words between them stay with the last thing, see `spread`. A phrase
+        that seems not to be there has no place; if none is there, the trace is empty.
         """
         return self.grounded(text).narrative(self.image_id, origin=self.seer.name)
 
@@ -203,13 +250,17 @@ class Look:
     def _grounder(self) -> Grounder:
         return Grounder(self.sight)
 
+    def _is_there(self, place: Place) -> bool:
+        manners = self.seer.manners
+        return bool(place.thing) or place.cosine >= (manners.least_missed if place.missed else manners.least_grounding)
+
     def _placed(self, words: Sequence[str]) -> Grounded:
         phrases = noun_phrases(words)
         vectors = self.seer.texts([phrase.text for phrase in phrases]) if phrases else ()
         placed = []
         for phrase, vector in zip(phrases, vectors, strict=True):
-            best = self._grounder.places(vector, phrase.place)[0]
-            if best.cosine >= self.seer.manners.least_grounding:
+            best = self._grounder.find(phrase.text, vector, phrase.place)
+            if self._is_there(best):
                 placed.append((phrase, best))
         return spread(words, placed)
 
@@ -222,7 +273,7 @@ def replace_found(view: View, found: Sequence[Found]) -> View:
 class SeerConfig(msgspec.Struct, forbid_unknown_fields=True):
     """seer.json. encoder, input_px: what looks. gap: "memory" or "direct". writers: folders by name; the first is
     the default. class_names: whether the encoder's classifier helps. blend, manners: see those classes.
-    beams, no_repeat: see `Writing`."""
+    beams, no_repeat: see `Writing`. draws: for whole photos, see `Agreement`; 0 to write them like regions."""
 
     name: str
     encoder: str
@@ -235,8 +286,10 @@ class SeerConfig(msgspec.Struct, forbid_unknown_fields=True):
     blend: dict[str, float]
     least_similarity: float
     least_grounding: float
+    least_missed: float = 0.0
     beams: int = 1
     no_repeat: int = 0
+    draws: int = 0
 
 
 def open_seer(folder: str | Path, writer: str = "", *, encoder: Encoder | None = None, detector: Any = None) -> Seer:
@@ -258,6 +311,7 @@ def open_seer(folder: str | Path, writer: str = "", *, encoder: Encoder | None =
     gap: Gap = MemoryGap(bank, config.temperature) if config.gap == "memory" else Direct()
     method = "beam" if config.beams > 1 else "greedy"
     writing = Writing(method, beams=config.beams, no_repeat=config.no_repeat)
+    whole = Agreement(draws=config.draws, no_repeat=config.no_repeat) if config.draws else None
     return Seer(
         eye,
         LinearAlignment.from_pretrained(root / "alignment"),
@@ -266,9 +320,9 @@ def open_seer(folder: str | Path, writer: str = "", *, encoder: Encoder | None =
         bank=bank,
         detector=detector,
         tags=Tags.from_pretrained(root / "tags") if config.detector else None,
-        classes=_classes(root / "classes", eye) if config.class_names else None,
+        classes=class_names(root / "classes", eye) if config.class_names else None,
         blend=Blend(**config.blend),
-        manners=Manners(config.least_similarity, config.least_grounding, writing),
+        manners=Manners(config.least_similarity, config.least_grounding, config.least_missed, writing, whole),
         name=config.name if chosen == default else f"{config.name}:{chosen}",
     )
 
@@ -303,17 +357,18 @@ def _check(config: SeerConfig) -> None:
     for name in config.blend:
         if name not in known:
             raise UnknownName("blend", name, known)
+    Blend(**config.blend)
 
 
-def _classes(folder: Path, encoder: Any) -> ClassNames:
+def class_names(folder: Path, encoder: Any) -> ClassNames:
     """Names' vectors from the folder, beside the classifier that came with the encoder's weights."""
     from saywhere.models.patchioner.folder import load_part
 
     part = load_part(folder, "patchioner-class-names")
-    layer = getattr(getattr(encoder, "network", None), "classifier", None)
-    if layer is None:
+    classifier = getattr(encoder, "classifier", None)
+    if classifier is None:
         raise InvalidValue("encoder", "has no classifier, which this seer's class names need")
     if "vectors" not in part.tensors:
         raise InvalidFile(part.folder, "does not hold the vectors of class names")
-    weight, bias = (values.detach().cpu().numpy() for values in (layer.weight, layer.bias))
+    weight, bias = classifier
     return ClassNames(weight, bias, part.tensors["vectors"].numpy())

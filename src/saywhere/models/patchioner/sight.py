@@ -8,10 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from saywhere.core import Region
+from saywhere.core import InvalidValue, Region
 from saywhere.models.patchioner.aggregation import region_weights
 from saywhere.models.patchioner.alignment import Alignment
-from saywhere.models.patchioner.tags import ClassNames, Tags, tag_scores
+from saywhere.models.patchioner.tags import ClassNames, Tags, overlaps
 from saywhere.vision import View
 
 Floats = NDArray[np.float32]
@@ -22,12 +22,17 @@ class Blend:
     """How loud the names are beside what the alignment sees, whose vector has length 1.
 
     whole: the detector's names when the region is the whole photo. region: when it is one patch; in between, by size.
-    classes: the names of the encoder's own classes.
+    classes: the names of the encoder's own classes. doubt: see `naming`.
     """
 
     whole: float = 0.0
     region: float = 0.0
     classes: float = 0.0
+    doubt: float = 0.01
+
+    def __post_init__(self) -> None:
+        if not self.doubt > 0:
+            raise InvalidValue("blend doubt", f"is {self.doubt}, not above 0")
 
 
 class Sight:
@@ -47,24 +52,25 @@ class Sight:
 
     def vectors(self, regions: Sequence[Region]) -> Floats:
         """(m, d) a vector of length 1 for each region."""
-        return self.weighed(self.weights(regions))
+        return self.weighed(self.weights(regions), regions)
 
     def weights(self, regions: Sequence[Region]) -> Floats:
         """(m, rows, cols) how much each patch counts for each region; they sum to 1."""
         return region_weights(regions, self.view.frame).astype(np.float32)
 
-    def weighed(self, weights: Floats) -> Floats:
-        """(m, d) vectors of length 1 for (m, rows, cols) weights."""
+    def weighed(self, weights: Floats, regions: Sequence[Region] | None = None) -> Floats:
+        """(m, d) vectors of length 1 for (m, rows, cols) weights. regions: what they are the weights of, if that is
+        known; names then follow the regions' own shapes instead of the grid's."""
         flat = weights.reshape(len(weights), -1)
         seen: Floats = flat @ self._aligned
         if self.tags is None:
             return self._with_classes(_unit(seen), flat)
-        scores = tag_scores(self.view.found, self.tags.names, weights, self.view.frame)
-        seen = _unit(seen + self.tags.learnt(scores))
+        lying = overlaps(self.view.found, self.tags.names, weights, self.view.frame, regions)
+        seen = _unit(seen + self.tags.learnt(lying))
         # How much of the grid a region spreads over: 1 for the whole photo, 1 / cells for one patch.
         spread = 1 / (flat**2).sum(axis=1) / flat.shape[1]
         loudness = self.blend.region + (self.blend.whole - self.blend.region) * spread
-        return self._with_classes(seen + loudness[:, None] * self.tags.named(scores), flat)
+        return self._with_classes(seen + loudness[:, None] * self.tags.named(lying, self.blend.doubt), flat)
 
     def cell_vectors(self) -> Floats:
         """(rows, cols, d) a vector of length 1 for each patch alone."""

@@ -1,0 +1,113 @@
+"""`saywhere studio`: the page and its server."""
+
+from __future__ import annotations
+
+import logging
+import os
+import socket
+import webbrowser
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+from urllib.parse import quote
+
+import typer
+
+from saywhere import loading
+from saywhere.cli.console import counted, err, out
+from saywhere.core.errors import InvalidFile, InvalidValue, require
+
+if TYPE_CHECKING:
+    from saywhere.studio.settings import StudioSettings
+
+
+def studio(
+    photos: Annotated[Path | None, typer.Option(metavar="DIR", help="Take the photos of a folder.")] = None,
+    port: Annotated[int, typer.Option(min=0, max=65_535, help="0 takes any that is free.")] = 8765,
+    host: Annotated[str, typer.Option(help="Where to listen. Others than this computer need a token.")] = "127.0.0.1",
+    token: Annotated[str, typer.Option(envvar="SAYWHERE_TOKEN", help="What a client must know.")] = "",
+    model: Annotated[
+        str, typer.Option("--model", "-m", help="A name, a folder, or owner/name on the hub.")
+    ] = loading.BASE,
+    folder: Annotated[Path | None, typer.Option(metavar="DIR", help="Where photos and narratives are kept.")] = None,
+    name: Annotated[list[str] | None, typer.Option(help="A further name of this computer. May come again.")] = None,
+    browser: Annotated[bool, typer.Option("--browser/--no-browser", help="Open the page.")] = True,
+) -> None:
+    """Record, describe, ground and replay in the browser."""
+    for package in ("fastapi", "uvicorn"):
+        require(package, needed_for="the Studio", extra="studio")
+    from saywhere.studio.settings import StudioSettings, default_folder
+
+    settings = StudioSettings(
+        folder or default_folder(), host, port, token, tuple(name or ()), photos=photos, model=model
+    )
+    loading.find(model)
+    if photos is not None:
+        _take(photos, settings)
+    with _bound(settings) as listening:
+        _serve(replace(settings, port=listening.getsockname()[1]), listening, browser)
+
+
+def _take(folder: Path, settings: StudioSettings) -> None:
+    """Take the photos of a folder into the store; the originals are only read."""
+    from saywhere.studio.photos import PhotoStore, import_folder, photo_files
+
+    if not folder.is_dir():
+        raise InvalidFile(folder, "is not a folder")
+    store = PhotoStore(settings.folder / "photos", settings.limits)
+    taken = 0
+    for one in counted(import_folder(store, folder), "taking photos", len(photo_files(folder))):
+        if isinstance(one, InvalidFile):
+            err.print(f"passed over {one}", markup=False)
+        else:
+            taken += 1
+    err.print(f"{taken:,} photos taken from {folder}", markup=False)
+
+
+def _bound(settings: StudioSettings) -> socket.socket:
+    """A socket that listens already, so that the page can be opened at once."""
+    try:
+        family, _, _, _, address = socket.getaddrinfo(settings.host, settings.port, type=socket.SOCK_STREAM)[0]
+        return socket.create_server(address[:2], family=family, backlog=128)
+    except OSError as error:
+        reason = f"cannot listen on {settings.host}, port {settings.port}: {error.strerror or error}"
+        raise InvalidValue("studio", reason, "another --port, or --port 0 for any that is free") from error
+
+
+def _serve(settings: StudioSettings, listening: socket.socket, browser: bool) -> None:
+    # Threads of a network that wait for each other sleep instead of spinning: the browser needs the processor, too.
+    # Measured with both cores of two taken: a caption takes 0.4 s instead of 5. Read when torch is first imported.
+    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+    import uvicorn
+
+    from saywhere.studio.app import create_app
+
+    logging.basicConfig(level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s")
+    address = page_address(settings)
+    out.print(f"saywhere Studio: {address}", markup=False)
+    err.print(f"Photos and narratives are kept in {settings.folder}. Ctrl-C ends the Studio.", markup=False)
+    if browser:
+        webbrowser.open(address)
+    server = uvicorn.Server(
+        uvicorn.Config(
+            create_app(settings),
+            log_config=None,
+            access_log=False,
+            server_header=False,
+            proxy_headers=False,
+            timeout_graceful_shutdown=3,
+        )
+    )
+    # Ctrl-C is the way to end it: nothing went wrong.
+    with suppress(KeyboardInterrupt):
+        server.run(sockets=[listening])
+
+
+def page_address(settings: StudioSettings) -> str:
+    """What to open in a browser."""
+    from saywhere.studio.settings import is_everywhere
+
+    host = "127.0.0.1" if is_everywhere(settings.host) else settings.host
+    shown = f"[{host}]" if ":" in host else host
+    return f"http://{shown}:{settings.port}/" + (f"?token={quote(settings.token, safe='')}" if settings.token else "")

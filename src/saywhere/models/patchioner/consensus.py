@@ -1,0 +1,123 @@
+"""The caption that agrees most with what the memory knows (Devlin et al. 2015, here with texts alone).
+
+Several captions are drawn for one vector; the one is kept that shares most words and runs of words with the sentences
+nearest to the vector, rare ones counting more. No photo is compared with any other: the memory holds only texts.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from saywhere.core import InvalidValue
+from saywhere.models.patchioner.decode import Writing
+from saywhere.models.patchioner.memory import Nearest
+
+_WORD = re.compile(r"[^\W_]+(?:['’-][^\W_]+)*")
+_LONGEST = 4
+Loudness = Mapping[tuple[str, ...], float]
+
+
+@dataclass(frozen=True, slots=True)
+class Agreement:
+    """How to write by consensus.
+
+    beams: two candidates come from a beam search, one for the vector as it was seen and one for what the gap's way of
+    closing made of it. draws: so many more are drawn at random; always the same for the same vector. temperature,
+    top_p, no_repeat: of the drawing, see `Writing`. nearest: so many sentences of the memory are heard, weighted by
+    exp(cosine / softness). min_words: of candidates and of sentences that are heard: a memory may hold phrases too,
+    which the shortest candidates agree with best.
+    """
+
+    beams: int = 3
+    draws: int = 16
+    temperature: float = 0.7
+    top_p: float = 0.9
+    no_repeat: int = 3
+    nearest: int = 150
+    softness: float = 0.05
+    min_words: int = 6
+
+    def __post_init__(self) -> None:
+        if min(self.beams, self.draws, self.nearest) < 1:
+            raise InvalidValue("agreement", f"needs at least 1 of beams, draws and nearest: {self}")
+        if not 0 < self.softness < math.inf:
+            raise InvalidValue("agreement softness", f"is {self.softness}, not above 0")
+
+    @property
+    def careful(self) -> Writing:
+        return Writing("beam", beams=self.beams, no_repeat=self.no_repeat, min_words=self.min_words)
+
+    @property
+    def drawing(self) -> Writing:
+        return Writing(
+            "nucleus",
+            top_p=self.top_p,
+            temperature=self.temperature,
+            no_repeat=self.no_repeat,
+            min_words=self.min_words,
+        )
+
+    def heard(self, nearest: Sequence[Nearest]) -> list[Nearest]:
+        """The sentences to listen to, of more than enough; short ones if none is long enough."""
+        long = [one for one in nearest if len(one.sentence.split()) >= self.min_words]
+        return (long or list(nearest))[: self.nearest]
+
+
+class Rarity:
+    """How rare words and runs of up to four words are among sentences."""
+
+    def __init__(self, sentences: Iterable[str]) -> None:
+        self._seen: Counter[tuple[str, ...]] = Counter()
+        count = 0
+        for sentence in sentences:
+            count += 1
+            self._seen.update({run for runs in _runs(sentence) for run in runs})
+        if not count:
+            raise InvalidValue("sentences", "there are none")
+        self._most = math.log(count)
+
+    def heard(self, text: str) -> list[Loudness]:
+        """For runs of 1, 2, 3 and 4 words: how often × how rare each is."""
+        return [
+            {run: times * (self._most - math.log(max(1, self._seen[run]))) for run, times in runs.items()}
+            for runs in _runs(text)
+        ]
+
+
+def agreed(candidates: Sequence[str], heard: Sequence[Nearest], rarity: Rarity, softness: float) -> int:
+    """The number of the candidate most alike to the sentences heard; of equals the first."""
+    if not candidates or not heard:
+        raise InvalidValue("consensus", "needs candidates and sentences")
+    loudest = max(one.cosine for one in heard)
+    weights = [math.exp((one.cosine - loudest) / softness) for one in heard]
+    sentences = [[(loud, _length(loud)) for loud in rarity.heard(one.sentence)] for one in heard]
+    scores = []
+    for text in candidates:
+        own = rarity.heard(text)
+        lengths = [_length(loud) for loud in own]
+        scores.append(
+            sum(
+                weight * _alike(ours, theirs) / (length * their_length)
+                for weight, sentence in zip(weights, sentences, strict=True)
+                for ours, length, (theirs, their_length) in zip(own, lengths, sentence, strict=True)
+            )
+        )
+    return max(range(len(scores)), key=lambda number: (scores[number], -number))
+
+
+def _alike(ours: Loudness, theirs: Loudness) -> float:
+    """What is said more often than in the sentence does not count more: otherwise the one that repeats itself wins."""
+    return sum(min(value, theirs[run]) * theirs[run] for run, value in ours.items() if run in theirs)
+
+
+def _length(loud: Loudness) -> float:
+    return math.sqrt(sum(value * value for value in loud.values())) or 1.0
+
+
+def _runs(text: str) -> list[Counter[tuple[str, ...]]]:
+    words = _WORD.findall(text.lower())
+    return [Counter(zip(*(words[i:] for i in range(size)), strict=False)) for size in range(1, _LONGEST + 1)]

@@ -1,0 +1,112 @@
+"""The server: routes joined, errors in one form, the page, and the model loaded in the background."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import asdict
+from functools import partial
+from pathlib import Path
+
+from fastapi import APIRouter, FastAPI
+from fastapi.responses import FileResponse
+from PIL import Image
+from starlette.middleware.gzip import GZipMiddleware
+from starlette.staticfiles import StaticFiles
+
+import saywhere
+from saywhere import loading
+from saywhere.core import WholeImage
+from saywhere.studio import chat, errors, routes_narratives, routes_photos, routes_seeing
+from saywhere.studio.jobs import Jobs
+from saywhere.studio.looks import Eyes, Model, Worker
+from saywhere.studio.messages import ModelFacts, StatusReply
+from saywhere.studio.narratives import NarrativeStore
+from saywhere.studio.photos import PhotoStore
+from saywhere.studio.safety import HEADERS, Doorkeeper
+from saywhere.studio.services import StrictRoute, Studio, TheStudio
+from saywhere.studio.settings import StudioSettings
+from saywhere.studio.skills import skill_values
+
+PAGE = Path(__file__).with_name("page")
+_ABOUT = """Photos, looks, captions of regions, where texts are, narratives with true order and time of pointing.
+
+Positions are fractions of the photo's width and height, x right, y down; times are seconds; boxes are x1, y1, x2, y2.
+Every error is `{"error": {"code", "message", "hint"}}`."""
+router = APIRouter(route_class=StrictRoute)
+
+
+def create_app(settings: StudioSettings, seer: Model | None = None) -> FastAPI:
+    """The Studio's server. seer: a model that is loaded already.
+
+    Any other model is loaded in the background when the server starts.
+    """
+    studio = _studio(settings, seer)
+
+    @asynccontextmanager
+    async def running(_: FastAPI) -> AsyncIterator[None]:
+        studio.eyes.open()
+        yield
+        await studio.jobs.close()
+        for closing in (studio.eyes, studio.decoder, studio.aligner):
+            closing.close()
+
+    app = FastAPI(
+        title="saywhere Studio",
+        summary="Record, describe, ground and replay.",
+        description=_ABOUT,
+        version=saywhere.__version__,
+        lifespan=running,
+        openapi_url="/api/openapi.json",
+        # Their pages fetch scripts from elsewhere, which the policy forbids.
+        docs_url=None,
+        redoc_url=None,
+        redirect_slashes=False,
+    )
+    app.state.studio = studio
+    for one in (router, routes_photos.router, routes_seeing.router, routes_narratives.router, chat.router):
+        app.include_router(one)
+    app.mount("/page", GZipMiddleware(StaticFiles(directory=PAGE), minimum_size=1_000, compresslevel=6))
+    errors.install(app, HEADERS)
+    app.add_middleware(Doorkeeper, settings=settings)
+    return app
+
+
+def _studio(settings: StudioSettings, seer: Model | None) -> Studio:
+    limits = settings.limits
+    load: Callable[[], Model] = partial(_warm, settings.model) if seer is None else lambda: seer
+    return Studio(
+        settings,
+        PhotoStore(settings.folder / "photos", limits),
+        NarrativeStore(settings.folder / "narratives"),
+        Eyes(settings.model if seer is None else seer.name, load, limits),
+        Jobs(limits.jobs, limits.listeners),
+        Worker("decoder", limits.photo_queue),
+        Worker("aligner", limits.photo_queue),
+    )
+
+
+def _warm(name: str) -> Model:
+    """A model that has looked and written once: the first time takes longer than any other."""
+    model: Model = loading.load(name)
+    model.look(Image.new("RGB", (224, 224))).captions([WholeImage()])
+    return model
+
+
+@router.get("/", include_in_schema=False)
+async def page() -> FileResponse:
+    """The page."""
+    return FileResponse(PAGE / "index.html")
+
+
+@router.get("/api/status", tags=["status"])
+async def status(studio: TheStudio) -> StatusReply:
+    """Which model there is, what it can do, and the limits."""
+    model, eyes = studio.eyes.model, studio.eyes
+    facts = ModelFacts(
+        name=eyes.name,
+        ready=model is not None,
+        error=eyes.failure,
+        skills=skill_values(eyes.name, None if model is None else model.skills, eyes.failure),
+    )
+    return StatusReply(version=saywhere.__version__, model=facts, limits=asdict(studio.settings.limits))

@@ -1,0 +1,305 @@
+"""The API's messages. Positions are fractions of the photo, x right, y down; times are seconds; boxes are xyxy."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+import numpy as np
+from PIL import Image, ImageDraw
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
+
+from saywhere.core import Box, BoxSet, InvalidValue, Mask, Point, Region, Trace, WholeImage
+from saywhere.studio.photos import ID_PATTERN
+
+NARRATIVE_PATTERN = "^[0-9a-f]{16,32}$"
+_LASSO_PX = 512
+"""A lasso is drawn on a sheet of this side: exact geometry of one that crosses itself often would take minutes."""
+
+Fraction = Annotated[float, Field(ge=-10, le=10)]
+Seconds = Annotated[float, Field(ge=0, le=86_400)]
+PhotoId = Annotated[str, Field(pattern=ID_PATTERN)]
+BoxXyxy = tuple[Fraction, Fraction, Fraction, Fraction]
+TracePoint = tuple[Fraction, Fraction, Seconds]
+Grid = Annotated[list[int], Field(min_length=2, max_length=2)]
+PointXyt = Annotated[list[float], Field(min_length=3, max_length=3)]
+PlaceXyxy = Annotated[list[float], Field(min_length=4, max_length=4)]
+
+
+class Message(BaseModel):
+    """What a client sends: nothing unknown, no NaN, no infinity."""
+
+    model_config = ConfigDict(extra="forbid", allow_inf_nan=False)
+
+
+class WholeRegion(Message):
+    """All of the photo."""
+
+    kind: Literal["whole"]
+
+    def region(self) -> Region:
+        return WholeImage()
+
+    def __len__(self) -> int:
+        return 1
+
+
+class BoxRegion(Message):
+    """A rectangle, x1 < x2 and y1 < y2."""
+
+    kind: Literal["box"]
+    xyxy: BoxXyxy
+
+    def region(self) -> Region:
+        return Box(*self.xyxy)
+
+    def __len__(self) -> int:
+        return 1
+
+
+class BoxesRegion(Message):
+    """Several rectangles meant together."""
+
+    kind: Literal["boxes"]
+    boxes: Annotated[list[BoxXyxy], Field(min_length=1)]
+
+    def region(self) -> Region:
+        return BoxSet(tuple(Box(*box) for box in self.boxes))
+
+    def __len__(self) -> int:
+        return len(self.boxes)
+
+
+class PointRegion(Message):
+    """One place."""
+
+    kind: Literal["point"]
+    x: Fraction
+    y: Fraction
+
+    def region(self) -> Region:
+        return Point(self.x, self.y)
+
+    def __len__(self) -> int:
+        return 1
+
+
+class PolygonRegion(Message):
+    """An outline, such as a lasso; closed by itself, and it may cross itself."""
+
+    kind: Literal["polygon"]
+    points: Annotated[list[tuple[Fraction, Fraction]], Field(min_length=3)]
+
+    def region(self) -> Region:
+        sheet = Image.new("1", (_LASSO_PX, _LASSO_PX))
+        # Pillow counts from the middle of the first pixel.
+        outline = [(x * _LASSO_PX - 0.5, y * _LASSO_PX - 0.5) for x, y in self.points]
+        ImageDraw.Draw(sheet).polygon(outline, fill=1)
+        inside = np.asarray(sheet)
+        if not inside.any():
+            raise InvalidValue("polygon", "covers nothing of the photo")
+        return Mask(inside)
+
+    def __len__(self) -> int:
+        return len(self.points)
+
+
+class TraceRegion(Message):
+    """Where a pointer went. starts: the index of the first point of every stroke."""
+
+    kind: Literal["trace"]
+    points: Annotated[list[TracePoint], Field(min_length=1)]
+    starts: list[int] = [0]
+
+    def region(self) -> Region:
+        return Trace(self.points, self.starts)
+
+    def __len__(self) -> int:
+        return len(self.points)
+
+
+AnyRegion = Annotated[
+    WholeRegion | BoxRegion | BoxesRegion | PointRegion | PolygonRegion | TraceRegion, Field(discriminator="kind")
+]
+
+
+class CaptionsAsked(Message):
+    """provenance: also give the patches' weights."""
+
+    regions: Annotated[list[AnyRegion], Field(min_length=1)]
+    provenance: bool = False
+
+
+class TextAsked(Message):
+    text: Annotated[str, Field(min_length=1, max_length=20_000)]
+
+
+class TellingAsked(Message):
+    """most: how many things to tell after the whole."""
+
+    most: Annotated[int, Field(ge=0, le=20)] = 4
+
+
+class LooksAsked(Message):
+    photos: Annotated[list[PhotoId], Field(min_length=1)]
+
+
+class WordSaid(Message):
+    text: Annotated[str, Field(min_length=1, max_length=1_000)]
+    start_s: Seconds
+    end_s: Seconds
+
+
+class TraceDrawn(Message):
+    points: list[TracePoint] = []
+    starts: list[int] = []
+
+
+class KeyPressed(Message):
+    """How long the typed text was at a time."""
+
+    t: Seconds
+    text_length: Annotated[int, Field(ge=0, le=20_000)]
+
+
+class NarrativeSent(Message):
+    """A narrative as a client sends it. id: may be chosen by the client, so that sending again makes no second one.
+
+    audio is the server's to say: what is sent of it is not looked at. created: now, if it is not sent.
+    """
+
+    id: Annotated[str, Field(pattern=NARRATIVE_PATTERN)] | None = None
+    photo: PhotoId
+    annotator: Annotated[str, Field(max_length=200)] = ""
+    text: Annotated[str, Field(max_length=20_000)] = ""
+    words: list[WordSaid] = []
+    trace: TraceDrawn = TraceDrawn()
+    keys: list[KeyPressed] = []
+    audio: bool = False
+    origin: Annotated[str, Field(min_length=1, max_length=200)] = "person"
+    created: AwareDatetime | None = None
+    timed_by: Literal["audio", "keys", "even"] | None = None
+    boxes: list[BoxXyxy | None] | None = None
+
+    def record(self) -> dict[str, Any]:
+        """As the store takes it; whether it makes sense is for the store to say."""
+        return self.model_dump(mode="json", exclude={"audio"}, exclude_none=True)
+
+
+class Reply(BaseModel):
+    """What the server sends."""
+
+
+class ErrorFacts(Reply):
+    code: str
+    message: str
+    hint: str
+
+
+class ErrorReply(Reply):
+    error: ErrorFacts
+
+
+class ModelFacts(Reply):
+    """name; ready: whether it is loaded; error: why it could not be; skills by name: {has} or {has, why, how}."""
+
+    name: str
+    ready: bool
+    error: str
+    skills: dict[str, dict[str, str | bool]]
+
+
+class StatusReply(Reply):
+    version: str
+    model: ModelFacts
+    limits: dict[str, int | float]
+
+
+class PhotoReply(Reply):
+    id: str
+    width: int
+    height: int
+    name: str
+    url: str
+
+
+class PhotosReply(Reply):
+    photos: list[PhotoReply]
+
+
+class LookReply(Reply):
+    id: str
+    grid: Grid
+    seconds: float
+    cached: bool
+
+
+class NearSentence(Reply):
+    sentence: str
+    cosine: float
+
+
+class CaptionReply(Reply):
+    """text; sure: whether to rely on it; similarity: the cosine with the nearest sentence; score: the mean
+    log-probability of its words; weights: (rows, columns) how much each patch counted, if asked for."""
+
+    text: str
+    sure: bool
+    similarity: float
+    score: float
+    nearest: list[NearSentence]
+    weights: list[list[float]] | None = None
+
+
+class CaptionsReply(Reply):
+    captions: list[CaptionReply]
+
+
+class WordReply(Reply):
+    text: str
+    start_s: float
+    end_s: float
+
+
+class TraceReply(Reply):
+    points: list[PointXyt]
+    starts: list[int]
+
+
+class KeyReply(Reply):
+    t: float
+    text_length: int
+
+
+class NarrativeReply(Reply):
+    """id: null if it is not kept. boxes: one for each word, null where it has no place; absent where none are known."""
+
+    id: str | None
+    photo: str
+    annotator: str
+    text: str
+    words: list[WordReply]
+    trace: TraceReply
+    keys: list[KeyReply]
+    audio: bool
+    origin: str
+    created: str
+    timed_by: str | None
+    boxes: list[PlaceXyxy | None] | None = None
+
+
+class NarrativesReply(Reply):
+    narratives: list[NarrativeReply]
+
+
+class JobStarted(Reply):
+    job: str
+
+
+class JobReply(Reply):
+    id: str
+    kind: str
+    state: Literal["waiting", "running", "done", "failed", "cancelled"]
+    done: int
+    total: int
+    result: dict[str, Any] | None
+    error: str | None

@@ -1,0 +1,239 @@
+"""Narratives on disk: a folder for each, with narrative.json and, if something was said, audio.wav.
+
+What was drawn is kept as it came: every point, its time, the order, and where strokes begin. Files appear whole or not
+at all. Whether there is audio is seen from the file, not written down, so that a voice and a text that arrive at the
+same time cannot undo each other.
+"""
+
+from __future__ import annotations
+
+import re
+import secrets
+import shutil
+import threading
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from itertools import pairwise
+from math import nan
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from saywhere.atomic import write_atomic
+from saywhere.core.alignment import WordBoxes
+from saywhere.core.errors import InvalidFile, InvalidValue, UnknownName
+from saywhere.core.trace import Trace
+from saywhere.core.words import Word, check_order
+from saywhere.studio.errors import Refused
+
+MOST_CHARACTERS = 20_000
+MOST_WORDS = 5_000
+MOST_POINTS = 200_000
+MOST_KEYS = 100_000
+LONGEST_NAME = 200
+TIMED_BY = ("audio", "keys", "even", None)
+
+_ID = re.compile(r"[0-9a-f]{16,32}")
+_FARTHEST = 10.0
+_LATEST_S = 86_400.0
+_TEXT, _SOUND = "narrative.json", "audio.wav"
+_GONE = ".gone-"
+
+Record = dict[str, Any]
+Records = list[Record]
+
+
+class NarrativeStore:
+    """All narratives of one Studio. Threads may share it: one changes a narrative at a time."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._changing = threading.Lock()
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise InvalidFile(folder, f"cannot be made: {error.strerror or error}") from error
+        for leftover in folder.glob(f"{_GONE}*"):
+            shutil.rmtree(leftover)
+
+    def create(self, record: Mapping[str, Any]) -> Record:
+        """Keep a new narrative; what is kept of it, with id, created and audio.
+
+        Its id is random. A client may choose one of 16 to 32 hexadecimal digits, so that what is sent again because
+        the answer was lost makes no second narrative: 409 if it is there.
+        """
+        chosen = record.get("id")
+        if chosen is not None and not (isinstance(chosen, str) and _ID.fullmatch(chosen)):
+            raise InvalidValue("id", "is not 16 to 32 hexadecimal digits", "leave it out, and one is made")
+        narrative_id = chosen or secrets.token_hex(16)
+        created = record.get("created") or datetime.now(UTC).isoformat(timespec="milliseconds")
+        kept = checked(record) | {"id": narrative_id, "created": _moment(created)}
+        with self._changing:
+            if (self.folder / narrative_id / _TEXT).exists():
+                raise Refused(409, "narrative_exists", f"there is a narrative {narrative_id} already", "use PUT")
+            self._write(kept)
+        return kept | {"audio": False}
+
+    def get(self, narrative_id: str) -> Record:
+        """One narrative. UnknownName if there is none of this id."""
+        path = self._place(narrative_id) / _TEXT
+        try:
+            data = path.read_bytes()
+        except FileNotFoundError as error:
+            raise UnknownName("narrative", narrative_id, ()) from error
+        except OSError as error:
+            raise InvalidFile(path, f"cannot be read: {error.strerror or error}") from error
+        return self._read(path, data)
+
+    def list(self, photo: str | None = None) -> Records:
+        """All narratives, or those of one photo, the oldest first."""
+        found: Records = []
+        for path in self.folder.glob(f"*/{_TEXT}"):
+            if not _ID.fullmatch(path.parent.name):
+                continue
+            try:
+                found.append(self._read(path, path.read_bytes()))
+            except FileNotFoundError:
+                continue  # It was deleted while we listed.
+        chosen = [record for record in found if photo is None or record["photo"] == photo]
+        return sorted(chosen, key=lambda record: (record["created"], record["id"]))
+
+    def replace(self, narrative_id: str, record: Mapping[str, Any]) -> Record:
+        """Put another in its place; id, time of creation and audio stay."""
+        kept = checked(record)
+        with self._changing:
+            before = self.get(narrative_id)
+            kept |= {"id": before["id"], "created": before["created"]}
+            self._write(kept)
+            return kept | {"audio": self.audio_path(narrative_id) is not None}
+
+    def delete(self, narrative_id: str) -> None:
+        """Delete a narrative with its audio. It is gone at once, even if deleting its files takes a while."""
+        with self._changing:
+            self.get(narrative_id)
+            gone = self.folder / f"{_GONE}{narrative_id}-{secrets.token_hex(4)}"
+            self._place(narrative_id).rename(gone)
+        shutil.rmtree(gone)
+
+    def put_audio(self, narrative_id: str, wav: bytes) -> None:
+        """Keep what was said, instead of what was kept before. InvalidValue unless it is a WAV file of 16-bit PCM."""
+        from saywhere.language.sound import read_wav
+
+        read_wav(wav)
+        with self._changing:
+            self.get(narrative_id)
+            with write_atomic(self._place(narrative_id) / _SOUND) as file:
+                file.write(wav)
+
+    def audio_path(self, narrative_id: str) -> Path | None:
+        """The WAV file of a narrative, if something was said."""
+        path = self._place(narrative_id) / _SOUND
+        return path if path.exists() else None
+
+    def _place(self, narrative_id: str) -> Path:
+        # Only what can be an id becomes a path.
+        if not _ID.fullmatch(narrative_id):
+            raise UnknownName("narrative", narrative_id, ())
+        return self.folder / narrative_id
+
+    def _write(self, record: Record) -> None:
+        try:
+            data = msgspec.json.encode(record)
+        except UnicodeEncodeError as error:
+            raise InvalidValue("the narrative", "holds half a character (a lone surrogate)") from error
+        with write_atomic(self._place(record["id"]) / _TEXT) as file:
+            file.write(data)
+
+    def _read(self, path: Path, data: bytes) -> Record:
+        try:
+            record = msgspec.json.decode(data, type=Record)
+        except msgspec.DecodeError as error:
+            raise InvalidFile(path, f"is damaged: {error}") from error
+        return record | {"audio": (path.parent / _SOUND).exists()}
+
+
+def checked(record: Mapping[str, Any]) -> Record:
+    """What the store keeps of a record, if it makes sense; InvalidValue if not. Times and points are not touched."""
+    kept: Record = {
+        "photo": _text(record, "photo", LONGEST_NAME),
+        "annotator": _text(record, "annotator", LONGEST_NAME, ""),
+        "text": _text(record, "text", MOST_CHARACTERS, ""),
+        "origin": _text(record, "origin", LONGEST_NAME, "person"),
+        "timed_by": record.get("timed_by"),
+        "words": _items(record, "words", MOST_WORDS),
+        "trace": _trace(record.get("trace") or {"points": [], "starts": []}),
+        "keys": _items(record, "keys", MOST_KEYS),
+    }
+    for name in ("photo", "origin"):
+        if not kept[name]:
+            raise InvalidValue(name, "is empty")
+    if kept["timed_by"] not in TIMED_BY:
+        raise InvalidValue("timed_by", f"is {kept['timed_by']!r}, not audio, keys or even")
+    _check_words(kept["words"])
+    _check_keys(kept["keys"])
+    boxes = record.get("boxes")
+    if boxes is not None:
+        kept["boxes"] = _boxes(boxes, len(kept["words"]))
+    return kept
+
+
+def _text(record: Mapping[str, Any], name: str, most: int, default: str | None = None) -> str:
+    text = record.get(name, default)
+    if not isinstance(text, str):
+        raise InvalidValue(name, "is not text")
+    if len(text) > most:
+        raise InvalidValue(name, f"has {len(text):,} characters; at most {most:,} are kept")
+    return text
+
+
+def _items(record: Mapping[str, Any], name: str, most: int) -> list[dict[str, Any]]:
+    items = record.get(name) or []
+    if len(items) > most:
+        raise InvalidValue(name, f"are {len(items):,}; at most {most:,} are kept")
+    return [dict(item) for item in items]
+
+
+def _trace(drawn: Mapping[str, Any]) -> dict[str, Any]:
+    points, starts = [list(point) for point in drawn["points"]], list(drawn["starts"])
+    if len(points) > MOST_POINTS:
+        raise InvalidValue("trace", f"has {len(points):,} points; at most {MOST_POINTS:,} are kept")
+    trace = Trace(points, starts)
+    if len(trace):
+        if abs(trace.xy).max() > _FARTHEST:
+            raise InvalidValue("trace", "goes farther from the photo than a hand can reach")
+        if abs(trace.times_s).max() > _LATEST_S:
+            raise InvalidValue("trace", "has a time more than a day from the start of the recording")
+    return {"points": points, "starts": starts if points else []}
+
+
+def _check_words(words: Sequence[Mapping[str, Any]]) -> None:
+    check_order([Word(word["text"], word["start_s"], word["end_s"]) for word in words])
+
+
+def _check_keys(keys: Sequence[Mapping[str, Any]]) -> None:
+    for before, after in pairwise(keys):
+        if after["t"] < before["t"]:
+            raise InvalidValue("keys", f"go back in time from {before['t']:g} s to {after['t']:g} s")
+    for key in keys:
+        if not 0 <= key["text_length"] <= MOST_CHARACTERS or not abs(key["t"]) <= _LATEST_S:
+            raise InvalidValue("keys", f"hold a length of {key['text_length']:,} characters at {key['t']:g} s")
+
+
+def _boxes(boxes: Sequence[Sequence[float] | None], n_words: int) -> list[list[float] | None]:
+    if len(boxes) != n_words:
+        raise InvalidValue("boxes", f"are {len(boxes)}, not one for each of {n_words} words")
+    if boxes:
+        WordBoxes([[nan] * 4 if box is None else box for box in boxes], [box is not None for box in boxes])
+    return [None if box is None else list(box) for box in boxes]
+
+
+def _moment(created: str) -> str:
+    try:
+        moment = datetime.fromisoformat(created)
+        utc = moment.astimezone(UTC)
+    except (ValueError, OverflowError) as error:
+        raise InvalidValue("created", "is not a time in ISO 8601") from error
+    if moment.tzinfo is None:
+        raise InvalidValue("created", "does not say its time zone")
+    return utc.isoformat(timespec="milliseconds")

@@ -1,0 +1,73 @@
+/** The documented REST API, and nothing else. */
+
+/** What the server, or the way to it, said against a request. */
+export class Refused extends Error {
+  constructor(message, { hint = "", code = "", status = 0 } = {}) {
+    super(message);
+    this.hint = hint;
+    this.code = code;
+    this.status = status;
+  }
+}
+
+async function reply(method, path, { json, body, type, headers = {}, signal, keepalive = false } = {}) {
+  const sent = json === undefined ? body : JSON.stringify(json);
+  const kind = json === undefined ? type : "application/json";
+  let response;
+  try {
+    response = await fetch(path, { method, body: sent, signal, keepalive, headers: kind ? { "Content-Type": kind, ...headers } : headers });
+  } catch (error) {
+    if (error.name === "AbortError") throw error;
+    throw new Refused("The Studio does not answer.", { hint: "Is `saywhere studio` still running? Nothing is lost; try again.", code: "offline" });
+  }
+  if (!response.ok) throw await refusal(response);
+  return response;
+}
+
+async function refusal(response) {
+  const text = await response.text();
+  let said = {};
+  try {
+    said = JSON.parse(text).error ?? {};
+  } catch (error) {
+    if (!(error instanceof SyntaxError)) throw error;
+  }
+  const hint = said.hint || (response.status === 429 ? "Many requests are waiting. Try again in a moment." : "");
+  return new Refused(said.message || `The Studio answered ${response.status}.`, { hint, code: said.code, status: response.status });
+}
+
+const asked = async (method, path, options) => (await reply(method, path, options)).json();
+const at = (...parts) => "/api/" + parts.map(encodeURIComponent).join("/");
+
+export const status = () => asked("GET", at("status"));
+
+export const photos = async () => (await asked("GET", at("photos"))).photos;
+export const addPhoto = (file) =>
+  asked("POST", at("photos"), { body: file, type: file.type || "application/octet-stream", headers: { "X-File-Name": encodeURIComponent(file.name || "photo") } });
+/** With everything that was said about it. */
+export const removePhoto = (id) => reply("DELETE", `${at("photos", id)}?with_narratives=true`, { keepalive: true });
+
+export const look = (id, signal) => asked("POST", at("photos", id, "look"), { json: {}, signal });
+export const captions = async (id, regions, signal) =>
+  (await asked("POST", at("photos", id, "captions"), { json: { regions, provenance: true }, signal })).captions;
+export const ground = (id, text, signal) => asked("POST", at("photos", id, "ground"), { json: { text }, signal });
+export const narrate = (id, most, signal) => asked("POST", at("photos", id, "narrate"), { json: { most }, signal });
+
+export const narratives = async (photo) => {
+  const all = await asked("GET", `${at("narratives")}?photo=${encodeURIComponent(photo)}`);
+  return all.narratives;
+};
+export const narrative = (id) => asked("GET", at("narratives", id));
+export const addNarrative = (narrative) => asked("POST", at("narratives"), { json: narrative });
+export const putNarrative = (narrative) => asked("PUT", at("narratives", narrative.id), { json: narrative });
+export const removeNarrative = (id) => reply("DELETE", at("narratives", id), { keepalive: true });
+export const putAudio = (id, wav) => reply("PUT", at("narratives", id, "audio"), { body: wav, type: "audio/wav" });
+export const audioAddress = (id) => at("narratives", id, "audio");
+export const align = (id) => asked("POST", at("narratives", id, "align"), { json: {} });
+
+/** A narrative as a file. Returns its name and content. */
+export async function exported(id, format) {
+  const response = await reply("GET", `${at("narratives", id, "export")}?format=${encodeURIComponent(format)}`);
+  const named = /filename="?([^";]+)"?/.exec(response.headers.get("Content-Disposition") ?? "");
+  return { name: named ? named[1] : `${id}.${format === "localized_narratives" ? "jsonl" : format === "text" ? "txt" : "json"}`, blob: await response.blob() };
+}

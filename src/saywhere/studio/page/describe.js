@@ -1,0 +1,245 @@
+/** Describe where I point: every region drawn becomes a card with its caption and where that came from. */
+
+import * as api from "./api.js";
+import { button, h, keyHelp, s } from "./dom.js";
+import { announce, busy, problem, toast } from "./notices.js";
+import { boundsOf, placeOf, shapes, TOOLS } from "./regions.js";
+import { remember, remembered } from "./settings.js";
+import { LiveLine } from "./stage.js";
+
+export class Describe {
+  constructor(app) {
+    this.app = app;
+    this.name = "describe";
+    this.title = "Describe";
+    this.layer = app.stage.layer("regions");
+    this.sketch = app.stage.layer("sketch");
+    this.byPhoto = new Map(); // Photo id → {cards, past, future}.
+    this.tool = remembered("tool", "trace");
+    if (!(this.tool in TOOLS)) this.tool = "trace";
+    this.buildDock();
+    this.cards = h("ol", { class: "cards", "aria-label": "Described regions" });
+    this.state = h("div", {});
+    this.panel = h("div", { class: "paper" },
+      h("h2", {}, "Describe where you point"),
+      h("p", { class: "lead" }, "Draw over something. The caption follows."),
+      this.state, this.cards,
+      keyHelp([[["T", "B", "P", "L"], "choose a tool"], [["W"], "the whole photo"], [["Tab"], "to the photo, then"], [["←", "↑", "→", "↓"], "move, with Shift farther"], [["Space"], "begin and end"], [["Ctrl", "Z"], "undo"]]));
+  }
+
+  buildDock() {
+    this.tools = Object.entries(TOOLS).map(([id, { name, key }]) =>
+      button(name, { kind: "tool", icon: id, "aria-pressed": "false", "aria-keyshortcuts": key, "data-tool": id, title: `${name} (${key})`, onclick: () => this.choose(id) }));
+    this.whole = button("Whole", { kind: "tool", icon: "whole", title: "Describe the whole photo (w)", "aria-keyshortcuts": "w", onclick: () => this.add({ kind: "whole" }) });
+    this.undoButton = button("", { kind: "icon", icon: "undo", label: "Undo (Ctrl+Z)", onclick: () => this.undo() });
+    this.redoButton = button("", { kind: "icon", icon: "redo", label: "Redo (Ctrl+Shift+Z)", onclick: () => this.redo() });
+    this.dock = h("div", { class: "docked" }, h("div", { class: "bar tools", role: "toolbar", "aria-label": "Drawing tools" },
+      this.tools, this.whole, h("span", { class: "gap" }), this.undoButton, this.redoButton));
+  }
+
+  get work() {
+    const id = this.app.photo.id;
+    if (!this.byPhoto.has(id)) this.byPhoto.set(id, { cards: [], past: [], future: [], count: 0 });
+    return this.byPhoto.get(id);
+  }
+
+  enter(photo) {
+    this.photo = photo;
+    this.layer.replaceChildren();
+    this.app.stage.badges.replaceChildren();
+    this.cards.replaceChildren();
+    this.state.replaceChildren();
+    this.layer.removeAttribute("visibility");
+    const able = this.app.status.can("caption");
+    const ready = photo !== null && able.has;
+    for (const tool of [...this.tools, this.whole]) tool.disabled = !ready;
+    if (able.has) this.choose(this.tool, ready); else this.state.replaceChildren(this.app.status.missing("caption"));
+    if (photo === null) { this.undoButton.disabled = this.redoButton.disabled = true; return; }
+    this.render();
+    if (ready) this.look(photo);
+  }
+
+  leave() {
+    this.app.stage.setHand(null);
+    this.app.stage.showHeat(null);
+    this.app.stage.badges.replaceChildren();
+    this.layer.setAttribute("visibility", "hidden");
+    this.looking?.abort();
+  }
+
+  /** The heavy part, before the first region is drawn. */
+  async look(photo) {
+    this.looking?.abort();
+    this.looking = new AbortController();
+    const slow = setTimeout(() => this.state.replaceChildren(busy("Looking at the photo …")), 150);
+    try {
+      await api.look(photo.id, this.looking.signal);
+      if (this.photo === photo) this.state.replaceChildren();
+    } catch (error) {
+      if (error.name === "AbortError") return;
+      if (!(error instanceof api.Refused)) throw error;
+      if (this.photo === photo) this.state.replaceChildren(problem(error, () => this.look(photo)));
+    } finally {
+      clearTimeout(slow);
+    }
+  }
+
+  choose(id, draw = this.app.photo !== null) {
+    this.tool = id;
+    remember("tool", id);
+    for (const tool of this.tools) tool.setAttribute("aria-pressed", String(tool.dataset.tool === id));
+    if (draw) this.app.stage.setHand(this.handFor(TOOLS[id], id));
+  }
+
+  handFor(tool, id) {
+    let live = null, line = [];
+    const begin = () => { this.sketch.replaceChildren(); live = id === "box" ? null : new LiveLine(this.app.stage, this.sketch); };
+    const add = (x, y, t) => {
+      line.push([x, y, t]);
+      if (live) live.add([x, y]);
+      else this.sketch.replaceChildren(this.app.stage.rect(boundsOf({ points: [line[0], [x, y]] }), { class: "shape" }));
+    };
+    const end = () => { line = []; this.sketch.replaceChildren(); };
+    return {
+      name: tool.name, how: tool.how, tap: Boolean(tool.tap),
+      down: (x, y, t) => { begin(); add(x, y, t); },
+      move: add,
+      up: (x, y, t) => {
+        add(x, y, t);
+        const region = tool.build(line);
+        end();
+        if (region) this.add(region); else announce(`Too small for a ${tool.name.toLowerCase()}`);
+      },
+      cancel: end,
+    };
+  }
+
+  /** A new region: its card at once, its caption as soon as it is there. */
+  add(region) {
+    const { work } = this;
+    work.count += 1;
+    const card = { number: work.count, region, caption: null, error: null, photo: this.app.photo };
+    this.change([...work.cards, card]);
+    this.selected = card;
+    this.render();
+    this.ask(card);
+  }
+
+  async ask(card) {
+    card.error = null;
+    try {
+      [card.caption] = await api.captions(card.photo.id, [card.region]);
+      announce(`${card.number}: ${card.caption.text}${card.caption.sure ? "" : ", unsure"}`);
+    } catch (error) {
+      if (!(error instanceof api.Refused)) throw error;
+      card.error = error;
+    }
+    if (this.photo === card.photo) this.render();
+  }
+
+  change(cards) {
+    const { work } = this;
+    work.past.push(work.cards);
+    work.future = [];
+    work.cards = cards;
+  }
+
+  undo() { this.step("past", "future", "Undone"); }
+
+  redo() { this.step("future", "past", "Done again"); }
+
+  step(from, to, said) {
+    const { work } = this;
+    if (!work[from].length) return;
+    work[to].push(work.cards);
+    work.cards = work[from].pop();
+    if (!work.cards.includes(this.selected)) this.selected = null;
+    this.render();
+    announce(said);
+  }
+
+  remove(card) {
+    this.change(this.work.cards.filter((one) => one !== card));
+    if (this.selected === card) this.selected = null;
+    this.render();
+    toast(`Region ${card.number} removed.`, { action: ["Undo", () => this.undo()] });
+  }
+
+  select(card) {
+    this.selected = this.selected === card ? null : card;
+    this.render();
+  }
+
+  render() {
+    const { work } = this;
+    this.undoButton.disabled = !work.past.length;
+    this.redoButton.disabled = !work.future.length;
+    const focused = document.activeElement?.dataset?.focus;
+    this.cards.replaceChildren(...[...work.cards].reverse().map((card) => this.cardItem(card)));
+    if (focused) this.cards.querySelector(`[data-focus="${focused}"]`)?.focus();
+    this.layer.replaceChildren(...work.cards.map((card) => this.drawn(card)));
+    this.app.stage.badges.replaceChildren(...work.cards.map((card) => this.numbered(card)));
+    const heat = this.selected?.heat ? this.selected.caption?.weights : null;
+    this.app.stage.showHeat(heat ?? null);
+  }
+
+  drawn(card) {
+    return s("g", { class: card === this.selected ? "region chosen" : "region" }, shapes(this.app.stage, card.region));
+  }
+
+  numbered(card) {
+    const [x1, y1] = boundsOf(card.region);
+    return this.app.stage.badge(String(card.number), x1, card.region.kind === "point" ? y1 - 0.045 : y1, card === this.selected);
+  }
+
+  cardItem(card) {
+    const name = `${card.number}, ${placeOf(card.region)}`;
+    const chosen = card === this.selected;
+    const body = card.error ? problem(card.error, () => this.ask(card)) : card.caption ? this.captionText(card) : busy("Describing …");
+    return h("li", { class: chosen ? "card chosen" : "card" },
+      h("div", { class: "head" },
+        button(String(card.number), { kind: "number", label: `Region ${name}`, "aria-pressed": String(chosen), "data-focus": `number-${card.number}`, onclick: () => this.select(card) }),
+        h("span", { class: "hint" }, placeOf(card.region)),
+        button("", { kind: "icon small", icon: "bin", label: `Remove region ${card.number}`, onclick: () => this.remove(card) })),
+      body, card.caption ? this.provenance(card) : null);
+  }
+
+  captionText({ caption }) {
+    return h("p", { class: "caption", dir: "auto" }, caption.text, caption.sure ? null : h("span", { class: "unsure", title: "The model has seen little like this" }, "unsure"));
+  }
+
+  provenance(card) {
+    const { caption } = card;
+    const list = h("ol", { class: "near" }, (caption.nearest ?? []).map(({ sentence, cosine }) => {
+      const bar = h("i", { "aria-hidden": "true" });
+      bar.style.setProperty("--share", Math.max(0, Math.min(1, cosine)).toFixed(3));
+      return h("li", {}, h("span", { dir: "auto" }, sentence), h("small", {}, bar, cosine.toFixed(2)));
+    }));
+    const heat = caption.weights ? button("Heat map", { kind: "quiet small", icon: "heat", "aria-pressed": String(Boolean(card.heat) && card === this.selected), "data-focus": `heat-${card.number}`, onclick: () => this.toggleHeat(card) }) : null;
+    const more = h("details", { class: "why", open: card.open, ontoggle: (event) => { card.open = event.target.open; } },
+      h("summary", { "data-focus": `why-${card.number}` }, "Why this caption"),
+      h("p", { class: "hint" }, "The nearest sentences of the model's memory:"), list);
+    return h("div", { class: "about" }, heat, more);
+  }
+
+  toggleHeat(card) {
+    card.heat = !(card.heat && card === this.selected);
+    this.selected = card;
+    this.render();
+  }
+
+  key(event) {
+    if (event.key === "Escape" && this.selected) { this.select(this.selected); return true; }
+    if (event.ctrlKey || event.metaKey) {
+      if (event.key.toLowerCase() === "z" && !event.shiftKey) this.undo();
+      else if (event.key.toLowerCase() === "y" || event.key.toLowerCase() === "z") this.redo();
+      else return false;
+      return true;
+    }
+    const id = Object.keys(TOOLS).find((one) => TOOLS[one].key === event.key);
+    if (id && !this.tools[0].disabled) this.choose(id);
+    else if (event.key === "w" && !this.whole.disabled) this.add({ kind: "whole" });
+    else return false;
+    return true;
+  }
+}

@@ -1,0 +1,396 @@
+/** Record: draw while speaking or typing, then write down what was said, save, and line words up with the voice. */
+
+import * as api from "./api.js";
+import * as drafts from "./drafts.js";
+import { button, clock, counted, h, keyHelp, relabel } from "./dom.js";
+import { exportMenu } from "./exports.js";
+import { Microphone, whyNot } from "./microphone.js";
+import { announce, busy, problem, toast, undoable } from "./notices.js";
+import { Player } from "./player.js";
+import { remembered, remember } from "./settings.js";
+import { LiveLine } from "./stage.js";
+import { Take } from "./take.js";
+import { wav } from "./wav.js";
+
+const HOW = "move with the arrow keys, Shift for longer steps; Space puts the pen down and lifts it";
+const TIMED_BY = { audio: "Word times come from the voice.", keys: "Word times come from the key presses.", even: "Word times are spread evenly." };
+
+export class Record {
+  constructor(app) {
+    this.app = app;
+    this.name = "record";
+    this.title = "Record";
+    this.dock = h("div", { class: "docked" });
+    this.panel = h("div", { class: "paper" });
+    this.lines = app.stage.layer("recording");
+    this.player = new Player(app.stage);
+    this.state = "idle";
+    this.sound = "";
+  }
+
+  enter(photo) {
+    if (this.recording && this.recording.photo !== photo?.id) this.putAway();
+    if (this.recording) this.review(); else this.rest();
+  }
+
+  leave() {
+    this.player.pause();
+    this.player.layer.setAttribute("visibility", "hidden");
+    this.app.stage.setHand(null);
+  }
+
+  /** Leave a recording that is not saved in the browser's storage, where the list shows it. */
+  putAway() {
+    this.recording?.release?.();
+    if (this.sound) URL.revokeObjectURL(this.sound);
+    this.recording = null;
+    this.sound = "";
+    this.player.clear();
+  }
+
+  // Before.
+
+  async rest() {
+    this.state = "idle";
+    this.putAway();
+    this.lines.replaceChildren();
+    this.app.stage.setHand(null);
+    const why = whyNot();
+    const useMic = !why && remembered("microphone", "on") === "on";
+    this.mic = button("", { kind: "icon", icon: useMic ? "mic" : "muted", "aria-pressed": String(useMic), label: "Microphone", disabled: Boolean(why), onclick: () => this.switchMic() });
+    this.start = button("Record", { kind: "primary record", disabled: !this.app.photo, onclick: () => this.begin() });
+    this.dock.replaceChildren(h("div", { class: "bar" }, this.start, this.mic));
+    this.aside = h("div", {});
+    this.panel.replaceChildren(
+      h("h2", {}, "Say it while you point"),
+      h("p", { class: "lead" }, "Press record, then tell what you see and draw over each thing while you speak of it. No microphone? Type instead."),
+      why ? h("p", { class: "hint" }, `${why} Typing works.`) : h("p", { class: "hint" }, this.micWords(useMic)),
+      this.aside,
+      keyHelp([[["Tab"], "to the photo while you record"], [["←", "↑", "→", "↓"], "move the pointer, with Shift farther"], [["Space"], "pen down, pen up"], [["Esc"], "stop"]]),
+    );
+    await this.listWaiting();
+  }
+
+  micWords(on) {
+    return on ? "The microphone is on. Sound stays on this computer." : "The microphone is off. The times of your key presses are kept instead.";
+  }
+
+  switchMic() {
+    const on = this.mic.getAttribute("aria-pressed") !== "true";
+    this.mic.setAttribute("aria-pressed", String(on));
+    relabel(this.mic, { icon: on ? "mic" : "muted", label: "Microphone" });
+    remember("microphone", on ? "on" : "off");
+    this.panel.querySelector(".hint").textContent = this.micWords(on);
+  }
+
+  /** Recordings that no server has acknowledged. */
+  async listWaiting() {
+    let waiting;
+    try {
+      waiting = await drafts.waiting();
+    } catch (error) {
+      this.aside.replaceChildren(problem({ message: "This browser cannot keep recordings for you.", hint: `Save before you close the page. (${error.message})` }));
+      return;
+    }
+    if (this.state !== "idle") return;
+    this.aside.replaceChildren(...(waiting.length ? [h("h3", {}, "Not saved yet"), h("ul", { class: "list" }, waiting.map((draft) => this.waitingItem(draft)))] : []));
+  }
+
+  waitingItem(draft) {
+    const item = h("li", {},
+      h("p", {}, h("strong", {}, draft.photoName), h("small", {}, `${clock(draft.duration_s)} · ${new Date(draft.created).toLocaleString()}`)),
+      button("Open", { kind: "quiet", onclick: () => this.open(draft) }),
+      button("", { kind: "icon small", icon: "bin", label: `Discard the recording on ${draft.photoName}`, onclick: () => { item.hidden = true; this.discard(draft, () => { item.hidden = false; }); } }));
+    return item;
+  }
+
+  /** Marked at once, so that leaving the page does not bring it back; gone when it cannot be undone any more. */
+  async discard(draft, back) {
+    const release = drafts.hold(draft.id);
+    await drafts.keep({ ...draft, discarded: true });
+    undoable("Recording discarded.", {
+      act: async () => { await drafts.forget(draft.id); release(); },
+      undo: async () => { await drafts.keep(draft); release(); back(); },
+    });
+  }
+
+  /** Go on with a draft of the browser's storage. */
+  async open(draft) {
+    if (this.app.photo?.id !== draft.photo && !this.app.hasPhoto(draft.photo)) {
+      toast(`The photo of this recording, ${draft.photoName}, is not here any more.`, { kind: "problem", hint: "Add it again, and open the recording then." });
+      return;
+    }
+    const recording = { ...(await drafts.whole(draft)), release: drafts.hold(draft.id) };
+    await this.app.go("record", draft.photo);
+    this.recording = recording;
+    this.review();
+  }
+
+  // Meanwhile.
+
+  async begin() {
+    if (!this.app.photo) return;
+    const wanted = this.mic.getAttribute("aria-pressed") === "true" && !this.mic.disabled;
+    this.start.disabled = true;
+    this.app.lock(true);
+    let microphone = null;
+    if (wanted) {
+      this.aside.replaceChildren(busy("Opening the microphone …"));
+      try {
+        microphone = await Microphone.open();
+      } catch (error) {
+        toast(`${error.message} Recording goes on without sound.`, { hint: "Type what you see: the times of your keys are kept." });
+      }
+    }
+    this.take = new Take(this.app.photo, remembered("annotator", ""), microphone, (error) =>
+      toast("This browser cannot keep the recording.", { kind: "problem", hint: `Do not close the page before it is saved. (${error.message})` }));
+    this.record();
+  }
+
+  record() {
+    this.state = "recording";
+    const { take } = this;
+    this.timer = h("span", { class: "clock", role: "timer" }, "0.0 s");
+    this.level = h("span", { class: "level", "aria-hidden": "true" }, h("i", {}));
+    const stop = button("Stop", { kind: "primary stop", onclick: () => this.finish() });
+    const cancel = button("Cancel", { kind: "quiet", onclick: () => this.abandon() });
+    this.dock.replaceChildren(h("div", { class: "bar live" }, h("span", { class: "lamp on", "aria-hidden": "true" }), this.timer, take.microphone ? this.level : null, stop, cancel));
+    const notes = h("textarea", {
+      id: "typed", rows: 5, spellcheck: "true", "aria-describedby": "typed-how",
+      oninput: (event) => take.typed(event.target.value, event.timeStamp),
+    });
+    this.panel.replaceChildren(
+      h("h2", {}, "Recording"),
+      h("p", { class: "lead" }, take.microphone ? "Speak, and draw over what you speak of." : "Type, and draw over what you write of."),
+      h("div", { class: "fields" }, h("label", { for: "typed" }, take.microphone ? "Type along, if you like" : "What do you see?"), notes),
+      h("p", { class: "hint", id: "typed-how" }, "The time of every key is kept. Escape stops the recording."),
+    );
+    let line = null;
+    this.app.stage.setHand({
+      name: "Recording", how: HOW,
+      down: (x, y, t) => { line = new LiveLine(this.app.stage, this.lines); line.add([x, y]); take.down(x, y, t); },
+      move: (x, y, t) => { line.add([x, y]); take.add(x, y, t); },
+      up: (x, y, t) => { line.add([x, y]); take.add(x, y, t); line = null; },
+      cancel: () => { line = null; },
+    });
+    if (!take.microphone) notes.focus(); else stop.focus();
+    announce("Recording");
+    take.start();
+    this.tick();
+  }
+
+  /** Seconds of sound that the server takes. */
+  get longest() {
+    const most = this.app.status.limits.audio_bytes;
+    return most && this.take.microphone ? most / (2 * this.take.microphone.rate) - 1 : Infinity;
+  }
+
+  tick() {
+    if (this.state !== "recording") return;
+    const seconds = this.take.since(performance.now());
+    if (seconds >= this.longest) { toast("The recording is as long as it may be.", { hint: "Save it, and go on with another." }); this.finish(); return; }
+    this.timer.textContent = clock(seconds);
+    if (this.take.microphone) this.level.firstChild.style.transform = `scaleX(${Math.min(1, 3 * Math.sqrt(this.take.microphone.level)).toFixed(3)})`;
+    requestAnimationFrame(() => this.tick());
+  }
+
+  async finish() {
+    if (await this.ended()) {
+      this.review();
+      announce(`Recorded ${clock(this.recording.duration_s)}`);
+    }
+  }
+
+  async abandon() {
+    if (await this.ended()) this.drop();
+  }
+
+  /** Stop recording; false if that is under way already. */
+  async ended() {
+    if (this.state !== "recording") return false;
+    this.state = "stopping";
+    this.app.stage.setHand(null);
+    this.recording = await this.take.stop();
+    this.take = null;
+    this.app.lock(false);
+    return true;
+  }
+
+  key(event) {
+    if (event.key === "Escape" && this.state === "recording") { this.finish(); return true; }
+    if (event.key === "z" && (event.ctrlKey || event.metaKey) && this.state === "review") { this.undoStroke(); return true; }
+    return false;
+  }
+
+  // Afterwards.
+
+  get trace() {
+    return { points: this.recording.points, starts: this.recording.starts };
+  }
+
+  review() {
+    this.state = "review";
+    const { recording } = this;
+    this.lines.replaceChildren();
+    this.player.layer.removeAttribute("visibility");
+    this.sound = this.sound || (recording.sound.length ? URL.createObjectURL(wav(recording.sound, recording.rate)) : "");
+    this.fields();
+    this.facts = h("p", { class: "hint" });
+    this.undo = button("Undo stroke", { kind: "quiet", icon: "undo", onclick: () => this.undoStroke() });
+    this.save = button("Save", { kind: "primary", onclick: () => this.store() });
+    this.aside = h("div", {});
+    this.dock.replaceChildren(this.player.bar);
+    this.panel.replaceChildren(
+      h("h2", {}, "What did you say?"),
+      h("p", { class: "lead" }, "Write it down word for word, or correct what you typed. The words then get their times."),
+      this.form, this.facts,
+      h("div", { class: "row" }, this.save, this.undo, button("Discard", { kind: "quiet", onclick: () => this.drop() })),
+      this.aside, this.player.text,
+    );
+    this.preview();
+  }
+
+  fields() {
+    const { recording } = this;
+    this.text = h("textarea", { id: "transcript", rows: 6, spellcheck: "true", oninput: () => this.edited() });
+    this.text.value = recording.text;
+    this.who = h("input", { id: "annotator", autocomplete: "off", maxlength: 100, oninput: () => this.edited() });
+    this.who.value = recording.annotator;
+    this.form = h("div", { class: "fields" },
+      h("label", { for: "transcript" }, "Transcript"), this.text,
+      h("label", { for: "annotator" }, "Your name ", h("small", {}, "optional, goes into the export")), this.who);
+  }
+
+  preview() {
+    const { recording } = this;
+    this.player.load({ text: "", words: [], trace: this.trace }, { audio: this.sound });
+    const parts = [clock(recording.duration_s), counted(recording.starts.length, "stroke"), counted(recording.points.length, "point")];
+    parts.push(recording.sound.length ? "with sound" : recording.keys.length ? counted(recording.keys.length, "key press").replace("presss", "presses") : "no sound");
+    this.facts.textContent = parts.join(" · ");
+    this.undo.disabled = !recording.starts.length;
+  }
+
+  edited() {
+    this.recording.text = this.text.value;
+    this.recording.annotator = this.who.value.trim();
+    remember("annotator", this.recording.annotator);
+    this.keepDraft();
+  }
+
+  /** The draft without its pieces, which are kept already. */
+  async keepDraft() {
+    const { points, sound, release, ...draft } = this.recording;
+    try {
+      await drafts.keep(draft);
+    } catch (error) {
+      toast("This browser cannot keep the recording.", { kind: "problem", hint: `Save it now. (${error.message})` });
+    }
+  }
+
+  async undoStroke() {
+    const { recording } = this;
+    if (!recording.starts.length) return;
+    const removed = recording.points.splice(recording.starts.pop());
+    this.preview();
+    const { points, sound, release, ...draft } = recording;
+    await drafts.rewrite(draft, { points, sound });
+    announce(`Removed a stroke of ${counted(removed.length, "point")}`);
+  }
+
+  /** Throw the recording away, with a way back. */
+  async drop() {
+    const { recording } = this;
+    const { points, sound, release, ...draft } = recording;
+    release();
+    await this.discard(draft, () => { this.recording = { ...recording, release: drafts.hold(recording.id) }; this.review(); });
+    this.rest();
+  }
+
+  asNarrative() {
+    const { id, photo, annotator, text, keys, created } = this.recording;
+    return { id, photo, annotator, text, words: [], trace: this.trace, keys, audio: false, origin: "person", created };
+  }
+
+  /** Give it to the server; only then the browser forgets its own copy. */
+  async store() {
+    const { recording } = this;
+    this.save.disabled = true;
+    this.aside.replaceChildren(busy("Saving …"));
+    try {
+      let saved = await this.sent();
+      if (recording.sound.length) {
+        await api.putAudio(saved.id, wav(recording.sound, recording.rate));
+        saved = { ...saved, audio: true };
+      }
+      await drafts.forget(recording.id);
+      recording.release();
+      this.done(saved);
+    } catch (error) {
+      if (!(error instanceof api.Refused)) throw error;
+      this.save.disabled = false;
+      this.aside.replaceChildren(problem({ message: error.message, hint: [error.hint, "The recording is safe in this browser."].filter(Boolean).join(" ") }, () => this.store()));
+    }
+  }
+
+  /** The narrative as the server has it. Its id is ours: if an earlier try came half-way, this makes no second one. */
+  async sent() {
+    try {
+      return await api.addNarrative(this.asNarrative());
+    } catch (error) {
+      if (error.status !== 409) throw error;
+      return api.putNarrative(this.asNarrative());
+    }
+  }
+
+  async done(saved) {
+    this.state = "saved";
+    this.saved = saved;
+    this.recording = null;
+    this.savedAudio = saved.audio ? api.audioAddress(saved.id) : "";
+    announce("Saved");
+    this.renderSaved();
+    if (saved.text.trim()) await this.align(); else this.aside.replaceChildren(h("p", { class: "hint" }, "Without a transcript there are no words to time yet. Write it above, and press Align."));
+  }
+
+  renderSaved() {
+    this.alignButton = button("Align words", { kind: "primary", onclick: () => this.alignAnew() });
+    this.aside = h("div", {});
+    this.text.oninput = null;
+    const transcript = h("textarea", { id: "transcript", rows: 4, spellcheck: "true" });
+    transcript.value = this.saved.text;
+    this.text = transcript;
+    this.dock.replaceChildren(this.player.bar);
+    this.player.load(this.saved, { audio: this.savedAudio });
+    this.panel.replaceChildren(
+      h("h2", {}, "Saved"), this.player.text, this.aside,
+      h("div", { class: "fields" }, h("label", { for: "transcript" }, "Transcript"), transcript),
+      h("div", { class: "row" }, this.alignButton, exportMenu(() => this.saved.id), button("New recording", { kind: "quiet", onclick: () => this.rest() })),
+    );
+  }
+
+  /** Words and voice, after the transcript was corrected. */
+  async alignAnew() {
+    try {
+      if (this.text.value !== this.saved.text) this.saved = await api.putNarrative({ ...this.saved, text: this.text.value, words: [] });
+    } catch (error) {
+      if (!(error instanceof api.Refused)) throw error;
+      this.aside.replaceChildren(problem(error, () => this.alignAnew()));
+      return;
+    }
+    await this.align();
+  }
+
+  async align() {
+    this.alignButton.disabled = true;
+    this.aside.replaceChildren(busy("Lining words up with the recording …"));
+    try {
+      this.saved = await api.align(this.saved.id);
+      this.player.load(this.saved, { audio: this.savedAudio });
+      this.aside.replaceChildren(h("p", { class: "hint" }, TIMED_BY[this.saved.timed_by] ?? ""));
+    } catch (error) {
+      if (!(error instanceof api.Refused)) throw error;
+      this.aside.replaceChildren(problem(error));
+    }
+    this.alignButton.disabled = false;
+  }
+}

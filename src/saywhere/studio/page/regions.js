@@ -1,0 +1,55 @@
+/** The regions one can draw: as the API names them, and as they look on the photo. */
+
+import { s } from "./dom.js";
+import { bounds, whereabouts } from "./narrative.js";
+
+const round = (value) => Math.round(Math.min(1, Math.max(0, value)) * 1e5) / 1e5;
+const SMALLEST = 0.004; // A box or a lasso smaller than this, in fractions, was a slip of the hand.
+
+/** name: on the button. key: its letter. how: for those who use keys. build: line of [x, y, ms] → Region, or null. */
+export const TOOLS = {
+  trace: {
+    name: "Trace", key: "t", how: "arrow keys move, Space puts the pen down and lifts it",
+    build: (line) => ({ kind: "trace", points: line.map(([x, y, t]) => [round(x), round(y), Math.round((t - line[0][2]) * 10) / 1e4]), starts: [0] }),
+  },
+  box: {
+    name: "Box", key: "b", how: "arrow keys move, Space sets one corner and then the other",
+    build: (line) => {
+      const [x1, y1, x2, y2] = bounds([line[0], line[line.length - 1]]).map(round);
+      return x2 - x1 < SMALLEST || y2 - y1 < SMALLEST ? null : { kind: "box", xyxy: [x1, y1, x2, y2] };
+    },
+  },
+  point: {
+    name: "Point", key: "p", how: "arrow keys move, Space sets the point", tap: true,
+    build: (line) => { const [x, y] = line[line.length - 1]; return { kind: "point", x: round(x), y: round(y) }; },
+  },
+  lasso: {
+    name: "Lasso", key: "l", how: "arrow keys move, Space begins the outline and closes it",
+    build: (line) => {
+      const points = line.map(([x, y]) => [round(x), round(y)]).filter(([x, y], i, all) => !i || x !== all[i - 1][0] || y !== all[i - 1][1]);
+      const [x1, y1, x2, y2] = bounds(points);
+      return points.length < 3 || x2 - x1 < SMALLEST || y2 - y1 < SMALLEST ? null : { kind: "polygon", points };
+    },
+  },
+};
+
+/** The box around a region. */
+export function boundsOf(region) {
+  if (region.kind === "box") return region.xyxy;
+  if (region.kind === "point") return [region.x, region.y, region.x, region.y];
+  return region.kind === "whole" ? [0, 0, 1, 1] : bounds(region.points);
+}
+
+export function placeOf(region) {
+  return region.kind === "whole" ? "whole photo" : `${region.kind === "polygon" ? "lasso" : region.kind}, ${whereabouts(boundsOf(region))}`;
+}
+
+/** Its shape, once white beneath and once in colour. */
+export function shapes(stage, region) {
+  if (region.kind === "whole") return [stage.rect([0.004, 0.005, 0.996, 0.995], { class: "shape whole" })];
+  if (region.kind === "box") return ["shape under", "shape"].map((kind) => stage.rect(region.xyxy, { class: kind }));
+  const line = region.kind === "point" ? [[region.x, region.y]] : region.points;
+  const closed = region.kind === "polygon" ? "Z" : "";
+  const kind = region.kind === "point" ? "shape dot" : closed ? "shape" : "shape open";
+  return [`${kind} under`, kind].map((name) => s("path", { class: name, d: stage.path(line) + closed }));
+}

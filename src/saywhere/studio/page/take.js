@@ -1,0 +1,77 @@
+/** One recording while it is made: points, keys and sound on one clock, kept safe every second. */
+
+import * as drafts from "./drafts.js";
+
+const KEEP_MS = 1000;
+const round = (value, places) => Math.round(value * 10 ** places) / 10 ** places;
+
+export class Take {
+  /** onTrouble: told once if this browser cannot keep the recording. */
+  constructor(photo, annotator, microphone, onTrouble) {
+    this.microphone = microphone;
+    this.onTrouble = onTrouble;
+    this.draft = {
+      id: drafts.newId(), photo: photo.id, photoName: photo.name, created: new Date().toISOString(), annotator,
+      text: "", keys: [], starts: [], duration_s: 0, rate: microphone ? microphone.rate : 0,
+    };
+    this.points = [];
+    this.sound = [];
+    this.keptPoints = 0;
+    this.keptSound = 0;
+    this.pieces = 0;
+    this.writing = Promise.resolve();
+    this.release = drafts.hold(this.draft.id);
+  }
+
+  start() {
+    this.timer = setInterval(() => this.keep(), KEEP_MS);
+    this.microphone?.start((samples) => this.sound.push(samples));
+    this.began = performance.now();
+  }
+
+  /** Seconds since the start, of a moment in ms as performance.now(). */
+  since(moment) {
+    return Math.max(0, (moment - this.began) / 1000);
+  }
+
+  /** The pen touches: a stroke begins. */
+  down(x, y, moment) {
+    this.draft.starts.push(this.points.length);
+    this.add(x, y, moment);
+  }
+
+  add(x, y, moment) {
+    const last = this.points.length ? this.points[this.points.length - 1][2] : 0;
+    this.points.push([round(x, 5), round(y, 5), Math.max(last, round(this.since(moment), 4))]);
+  }
+
+  typed(text, moment) {
+    this.draft.text = text;
+    this.draft.keys.push({ t: round(this.since(moment), 4), text_length: [...text].length }); // Characters, not UTF-16 units.
+  }
+
+  /** Write what is new. Pieces go one after the other, so that their order is the order of time. */
+  keep() {
+    const points = this.points.slice(this.keptPoints), sound = this.sound.slice(this.keptSound);
+    this.keptPoints = this.points.length;
+    this.keptSound = this.sound.length;
+    this.draft.duration_s = this.since(performance.now());
+    const piece = { n: this.pieces, points, sound };
+    this.pieces += 1;
+    const draft = structuredClone(this.draft);
+    this.writing = this.writing.then(() => drafts.keep(draft, piece)).catch((error) => {
+      this.onTrouble(error);
+      this.onTrouble = () => {};
+    });
+    return this.writing;
+  }
+
+  /** End it and give it whole: the draft with all points and all sound. */
+  async stop() {
+    clearInterval(this.timer);
+    const written = this.keep();
+    this.microphone?.close();
+    await written;
+    return { ...this.draft, points: this.points, sound: this.sound, release: this.release };
+  }
+}

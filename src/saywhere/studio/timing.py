@@ -1,0 +1,111 @@
+"""When each word of a narrative was said or typed."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from saywhere.core.errors import InvalidValue
+from saywhere.core.words import Utterance, Word, split_words
+
+_WORD = re.compile(r"\S+")
+# Keys that come in one sample (a paste, a swipe) are spread over the time before it, this much for each at most.
+_SLOWEST_KEY_S = 0.3
+# A word lasts until the key after it is pressed, but nobody means a word while thinking about the next. The last word
+# lasts a moment, too.
+_LONGEST_REST_S, _LAST_REST_S = 0.5, 0.2
+# Up to so many characters taken away and typed anew, once the text was whole, are a correction.
+_LONGEST_CORRECTION = 20
+
+
+def align(record: Mapping[str, Any], audio: Path | None) -> dict[str, Any]:
+    """The record with a window for every word of its text, and `timed_by`: "audio" or "keys".
+
+    The voice is heard where there is a recording. Where that holds no speech that fits the text and the text was typed
+    meanwhile, the keys tell. InvalidValue, with the reason, where there is neither. Boxes of other words are dropped.
+    """
+    texts = _WORD.findall(record["text"])
+    if not texts:
+        raise InvalidValue("the text", "is empty", "type what was said, then align")
+    if audio is None and not record["keys"]:
+        raise InvalidValue("the narrative", "has neither a recording nor times of keys, so its words have no times")
+    words, timed_by = _timed(record, texts, audio)
+    said = [{"text": word.text, "start_s": word.start_s, "end_s": word.end_s} for word in words]
+    kept = dict(record)
+    if [word["text"] for word in record["words"]] != texts:
+        kept.pop("boxes", None)
+    return kept | {"words": said, "timed_by": timed_by}
+
+
+def _timed(record: Mapping[str, Any], texts: Sequence[str], audio: Path | None) -> tuple[tuple[Word, ...], str]:
+    if audio is None:
+        return words_from_keys(record["text"], record["keys"]), "keys"
+    from saywhere.language.sound import read_wav
+    from saywhere.language.speech import align_words
+
+    try:
+        return align_words(read_wav(audio), texts), "audio"
+    except InvalidValue:
+        if not record["keys"]:
+            raise
+        return words_from_keys(record["text"], record["keys"]), "keys"
+
+
+def words_from_keys(text: str, keys: Sequence[Mapping[str, Any]]) -> tuple[Word, ...]:
+    """A window for every word of the text, from the first of its characters to the one after it; none overlap.
+
+    keys: {"t", "text_length"}, how many characters the text had at t seconds, in the order of time. Only lengths are
+    known, so where a change was made must be guessed: see `character_times_s`. Words beyond the last known character
+    share the end of what was typed.
+    """
+    times_s = character_times_s(keys)
+    if not times_s:
+        raise InvalidValue("the keys", "never typed anything")
+    last = len(times_s) - 1
+    utterances: list[Utterance] = []
+    for match in _WORD.finditer(text):
+        start_s, end_s = (times_s[min(i, last)] for i in (match.start(), match.end() - 1))
+        after_s = times_s[match.end()] if match.end() <= last else end_s + _LAST_REST_S
+        end_s = min(after_s, end_s + _LONGEST_REST_S)
+        utterances.append(Utterance(match.group(), start_s, end_s))
+    return split_words(utterances)
+
+
+def character_times_s(keys: Sequence[Mapping[str, Any]]) -> list[float]:
+    """When each character of the typed text appeared, in seconds; never decreasing.
+
+    Deleting takes from the end, and what is typed then is new: its own time counts. Except for corrections: once the
+    text has had its final length, a few characters taken away and put back may be anywhere in it, and all the others
+    keep the times they had.
+    """
+    times_s: list[float] = []
+    removed_s: list[float] = []
+    whole = False
+    before_s = keys[0]["t"] if keys else 0.0
+    for key in keys:
+        now_s, length = key["t"], key["text_length"]
+        if now_s < before_s:
+            raise InvalidValue("the keys", f"go back in time from {before_s:g} s to {now_s:g} s")
+        if length < len(times_s):
+            removed_s = times_s[length:] + removed_s
+            del times_s[length:]
+        elif length > len(times_s):
+            if not whole or len(removed_s) > _LONGEST_CORRECTION:
+                removed_s = []
+            grown = length - len(times_s)
+            times_s += removed_s[:grown]
+            removed_s = removed_s[grown:]
+            times_s += _spread(before_s, now_s, length - len(times_s))
+        whole = whole or length >= keys[-1]["text_length"]
+        before_s = now_s
+    return times_s
+
+
+def _spread(before_s: float, now_s: float, count: int) -> list[float]:
+    """Times of `count` characters that were first seen at now_s; the last of them appeared then."""
+    if not count:
+        return []
+    step_s = min(_SLOWEST_KEY_S, (now_s - before_s) / count)
+    return [max(before_s, now_s - step_s * later) for later in range(count - 1, 0, -1)] + [now_s]

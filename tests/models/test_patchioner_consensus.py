@@ -1,0 +1,119 @@
+"""The caption that agrees most with the memory's sentences: by hand."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from saywhere.core import InvalidValue
+from saywhere.models.patchioner.consensus import Agreement, Rarity, agreed
+from saywhere.models.patchioner.decode import Writing
+from saywhere.models.patchioner.memory import Nearest
+
+MEMORY = (
+    "a dog on a couch",
+    "a cat on a couch",
+    "a man on a horse",
+    "a cup beside a spoon",
+    "two dogs run on a beach",
+    "a man throws a frisbee to a dog",
+)
+RARITY = Rarity(MEMORY)
+WORDS = ("a", "dog", "cat", "on", "couch", "beach", "man", "purple")
+
+
+def _heard(*sentences: str, cosines: Sequence[float] = ()) -> list[Nearest]:
+    return [Nearest(one, cosine, 0.0) for one, cosine in zip(sentences, cosines or [0.5] * len(sentences), strict=True)]
+
+
+def test_words_and_runs_are_as_loud_as_they_are_rare_and_as_often_as_they_are_said() -> None:
+    words, pairs, triples, fours = Rarity(["a dog", "a cat", "the dog", "a man"]).heard("A dog, a DOG!")
+    assert words == {("a",): pytest.approx(2 * math.log(4 / 3)), ("dog",): pytest.approx(2 * math.log(4 / 2))}
+    assert pairs == {("a", "dog"): pytest.approx(2 * math.log(4)), ("dog", "a"): pytest.approx(math.log(4))}
+    assert set(triples) == {("a", "dog", "a"), ("dog", "a", "dog")}
+    assert set(fours) == {("a", "dog", "a", "dog")}
+
+
+@pytest.mark.parametrize(
+    ("candidates", "heard", "best"),
+    [
+        (["a cat on a beach", "a dog on a couch"], ["a dog on a couch"], "a dog on a couch"),
+        (["a man", "a dog", "a cup"], ["a dog on a couch", "two dogs run", "a man and a dog"], "a dog"),
+        (["a couch on a dog", "a dog on a couch"], ["the dog on a couch is asleep"], "a dog on a couch"),
+        (["on a", "a spoon"], ["a cup beside a spoon on a table"], "a spoon"),
+        (["a zebra", "dog"], ["a dog"], "dog"),
+        (["A DOG ON A COUCH.", "a cat on a couch"], ["a dog on a couch"], "A DOG ON A COUCH."),
+    ],
+    ids=["words", "most sentences", "order", "rare words", "nothing in common", "neither case nor marks"],
+)
+def test_the_one_is_kept_whose_words_are_in_the_near_sentences(
+    candidates: list[str], heard: list[str], best: str
+) -> None:
+    for order in (candidates, candidates[::-1]):
+        assert order[agreed(order, _heard(*heard), RARITY, 0.05)] == best
+
+
+def test_nearer_sentences_count_more_the_less_soft_it_is() -> None:
+    heard = _heard("a cat on a couch", "a man on a horse", "a man on a horse", cosines=(0.6, 0.5, 0.5))
+    candidates = ["a man on a horse", "a cat on a couch"]
+    assert agreed(candidates, heard, RARITY, 0.05) == 1
+    assert agreed(candidates, heard, RARITY, 10.0) == 0
+
+
+@pytest.mark.parametrize("again", ["a dog a dog", "dog dog dog dog", "a dog on a couch on a couch on a couch"])
+def test_saying_a_thing_again_does_not_win(again: str) -> None:
+    once = "a dog on a couch" if "couch" in again else "a dog"
+    heard = _heard("a dog on a couch", "a brown dog on a bed", cosines=(0.6, 0.55))
+    assert agreed([again, once], heard, RARITY, 0.05) == 1
+
+
+@given(
+    st.lists(st.lists(st.sampled_from(WORDS), max_size=6).map(" ".join), min_size=1, max_size=5),
+    st.lists(st.sampled_from(MEMORY), min_size=1, max_size=4),
+)
+def test_the_choice_is_the_same_each_time_and_of_equals_the_first(candidates: list[str], heard: list[str]) -> None:
+    near = _heard(*heard)
+    best = agreed(candidates, near, RARITY, 0.05)
+    assert best == candidates.index(candidates[best])
+    assert agreed(candidates, near, Rarity(MEMORY), 0.05) == best
+    assert agreed(candidates * 2, near, RARITY, 0.05) == best
+
+
+def test_texts_that_have_nothing_in_common_with_the_sentences_are_equals() -> None:
+    assert agreed(["", "zebra", "purple zebra"], _heard("a dog"), RARITY, 0.05) == 0
+    # In a memory of one sentence all words are equally usual.
+    assert agreed(["a cat", "a dog"], _heard("a dog"), Rarity(["a dog"]), 0.05) == 0
+
+
+def test_without_candidates_or_sentences_there_is_no_consensus() -> None:
+    with pytest.raises(InvalidValue, match="needs candidates"):
+        agreed([], _heard("a dog"), RARITY, 0.05)
+    with pytest.raises(InvalidValue, match="and sentences"):
+        agreed(["a dog"], [], RARITY, 0.05)
+    with pytest.raises(InvalidValue, match="there are none"):
+        Rarity([])
+
+
+def test_an_agreement_says_how_its_candidates_are_written() -> None:
+    way = Agreement(beams=2, draws=4, temperature=0.5, top_p=0.8, no_repeat=1, min_words=4)
+    assert way.careful == Writing("beam", beams=2, no_repeat=1, min_words=4)
+    assert way.drawing == Writing("nucleus", top_p=0.8, temperature=0.5, no_repeat=1, min_words=4)
+
+
+def test_phrases_are_not_heard_where_there_are_sentences() -> None:
+    near = _heard("a dog", "a dog on a couch", "dogs", "a dog on the beach", "a man on a horse")
+    said = [one.sentence for one in Agreement(nearest=2, min_words=5).heard(near)]
+    assert said == ["a dog on a couch", "a dog on the beach"]
+    assert Agreement(nearest=2, min_words=9).heard(near) == near[:2]
+
+
+@pytest.mark.parametrize(
+    "changes", [{"beams": 0}, {"draws": 0}, {"nearest": 0}, {"softness": 0.0}, {"softness": math.nan}]
+)
+def test_an_agreement_of_nothing_is_refused(changes: dict[str, float]) -> None:
+    with pytest.raises(InvalidValue, match="agreement"):
+        Agreement(**changes)  # type: ignore[arg-type]

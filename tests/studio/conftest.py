@@ -1,0 +1,200 @@
+"""A Studio with a model that is quick because it sees nothing."""
+
+from __future__ import annotations
+
+import io
+import json
+import struct
+import threading
+import wave
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from fastapi.testclient import TestClient
+from PIL import Image
+
+from saywhere.core import Box, Frame, Narrative, Region, WordBoxes
+from saywhere.core.errors import InvalidValue
+from saywhere.models.grounded import Grounded
+from saywhere.studio.app import create_app
+from saywhere.studio.settings import Limits, StudioSettings
+from saywhere.vision import PhotoLike, View, read_photo
+
+HOME = "http://127.0.0.1:8765"
+GRID = (4, 6)
+
+
+class FakeNear:
+    sentence, cosine = "a thing on a table", 0.5
+
+
+class FakeCaption:
+    score, similarity, sure, nearest = -0.5, 0.5, True, (FakeNear(),)
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+
+class FakeSight:
+    def weights(self, regions: Sequence[Region]) -> np.ndarray:
+        return np.stack([region.weights(Frame.of_grid(*GRID)) for region in regions])
+
+
+class FakeLook:
+    """Says of a region how many patches it covers; finds every word in the middle."""
+
+    def __init__(self, seer: FakeSeer, view: View) -> None:
+        self.seer, self.view, self.sight = seer, view, FakeSight()
+
+    def captions(self, regions: Sequence[Region]) -> list[FakeCaption]:
+        self.seer.before_answer()
+        self.seer.batches.append(len(regions))
+        return [FakeCaption(f"{np.count_nonzero(grid)} patches") for grid in self.sight.weights(regions)]
+
+    def grounded(self, text: str) -> Grounded:
+        words = tuple(text.split())
+        if not words:
+            raise InvalidValue("text", "has no word")
+        boxes = np.tile([0.25, 0.25, 0.75, 0.75], (len(words), 1))
+        boxes[0] = np.nan
+        return Grounded(words, WordBoxes(boxes))
+
+    def narrate(self, most: int) -> Narrative:
+        return self.grounded(" ".join(["A", "thing.", *["Another."] * most])).narrative("photo", origin=self.seer.name)
+
+
+class FakeSeer:
+    """looks: the keys of the photos looked at. batches: the number of regions of every request for captions."""
+
+    name, skills = "fake", ("caption", "ground", "narrate")
+
+    def __init__(self) -> None:
+        self.looks: list[str] = []
+        self.batches: list[int] = []
+        self.before_answer: Callable[[], Any] = lambda: None
+
+    def look(self, photo: PhotoLike, image_id: str = "") -> FakeLook:
+        read_photo(photo)
+        self.looks.append(image_id)
+        return self.see(View(Frame.of_grid(*GRID), np.zeros((*GRID, 8)), np.zeros(8)))
+
+    def see(self, view: View, image: None = None, image_id: str = "photo") -> FakeLook:
+        return FakeLook(self, view)
+
+
+@pytest.fixture
+def seer() -> FakeSeer:
+    return FakeSeer()
+
+
+@pytest.fixture
+def open_studio(tmp_path: Path, seer: FakeSeer) -> Iterator[Callable[..., TestClient]]:
+    """Opens a Studio: open_studio(limits, token=…, …) gives a client. All are closed in the end.
+
+    model: instead of the quick one; "load" to load one by its name.
+    """
+    opened: list[TestClient] = []
+
+    def start(limits: Limits | None = None, model: Any = None, **settings: Any) -> TestClient:
+        chosen = StudioSettings(tmp_path / "studio", limits=limits or Limits(), **settings)
+        client = TestClient(
+            create_app(chosen, seer=None if model == "load" else model or seer), HOME, raise_server_exceptions=False
+        )
+        opened.append(client.__enter__())
+        return client
+
+    yield start
+    for client in opened:
+        client.__exit__(None, None, None)
+
+
+@pytest.fixture
+def client(open_studio: Callable[..., TestClient]) -> TestClient:
+    return open_studio()
+
+
+@pytest.fixture
+def photo(client: TestClient) -> dict[str, Any]:
+    """A photo that the Studio has."""
+    return upload(client, png())
+
+
+def picture(width: int = 32, height: int = 24) -> Image.Image:
+    """Left half red, right half blue."""
+    image = Image.new("RGB", (width, height), (200, 30, 30))
+    image.paste((30, 30, 200), (width // 2, 0, width, height))
+    return image
+
+
+def encoded(image: Image.Image, kind: str = "PNG", **how: Any) -> bytes:
+    file = io.BytesIO()
+    image.save(file, kind, **how)
+    return file.getvalue()
+
+
+def png(width: int = 32, height: int = 24) -> bytes:
+    return encoded(picture(width, height))
+
+
+def wav(seconds: float = 0.1, rate: int = 16_000) -> bytes:
+    file = io.BytesIO()
+    with wave.open(file, "wb") as sound:
+        sound.setnchannels(1)
+        sound.setsampwidth(2)
+        sound.setframerate(rate)
+        sound.writeframes(struct.pack("<h", 100) * int(seconds * rate))
+    return file.getvalue()
+
+
+def upload(client: TestClient, data: bytes, name: str = "kitchen.png") -> dict[str, Any]:
+    reply = client.post("/api/photos", content=data, headers={"Content-Type": "image/png", "X-File-Name": name})
+    assert reply.status_code == 201, reply.text
+    return dict(reply.json())
+
+
+def captions(client: TestClient, photo_id: str, *regions: dict[str, Any], **more: Any) -> Any:
+    """The reply to a request for captions."""
+    return client.post(f"/api/photos/{photo_id}/captions", json={"regions": list(regions), **more})
+
+
+def narrative(photo_id: str, **changes: Any) -> dict[str, Any]:
+    """What the page sends after a recording."""
+    return {
+        "photo": photo_id,
+        "annotator": "ada",
+        "text": "a red wall",
+        "words": [],
+        "trace": {"points": [[0.1, 0.1, 0.0], [0.2, 0.3, 0.5], [0.7, 0.6, 1.2]], "starts": [0, 2]},
+        "keys": [{"t": 0.2, "text_length": 1}, {"t": 0.9, "text_length": 6}, {"t": 1.5, "text_length": 10}],
+        **changes,
+    }
+
+
+def refusal(reply: Any, status: int) -> dict[str, str]:
+    """The error of a reply, in the form that every error has."""
+    assert reply.status_code == status, reply.text
+    assert reply.headers["content-type"] == "application/json"
+    body = json.loads(reply.text)
+    assert set(body) == {"error"}
+    assert set(body["error"]) == {"code", "message", "hint"}
+    assert "Traceback" not in reply.text
+    assert body["error"]["message"]
+    return dict(body["error"])
+
+
+class Gate:
+    """Holds the model's thread until it is opened."""
+
+    def __init__(self) -> None:
+        self.reached, self.opened = threading.Event(), threading.Event()
+
+    def __call__(self) -> None:
+        self.reached.set()
+        assert self.opened.wait(20)
+
+
+WHOLE = {"kind": "whole"}
+BOX = {"kind": "box", "xyxy": list(Box(0.1, 0.1, 0.4, 0.4).xyxy)}

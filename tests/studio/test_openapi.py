@@ -1,0 +1,201 @@
+"""Requests that nobody would think of: made from the OpenAPI description, right and wrong, against a running server.
+
+SAYWHERE_API_CASES: how many for each operation; 200 for the full proof.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import socket
+import threading
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+import requests
+import schemathesis
+import uvicorn
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+from schemathesis.checks import (
+    content_type_conformance,
+    not_a_server_error,
+    response_headers_conformance,
+    response_schema_conformance,
+    status_code_conformance,
+)
+from schemathesis.generation import GenerationMode
+from schemathesis.transport.serialization import Binary
+
+from saywhere.studio.app import create_app
+from saywhere.studio.settings import StudioSettings
+from tests.studio.conftest import FakeSeer, narrative, png, wav
+
+CASES = int(os.environ.get("SAYWHERE_API_CASES", "40"))
+CHECKS = [
+    not_a_server_error,
+    status_code_conformance,
+    content_type_conformance,
+    response_headers_conformance,
+    response_schema_conformance,
+]
+OPERATIONS = [
+    "GET /api/status",
+    "POST /api/photos",
+    "GET /api/photos",
+    "GET /api/photos/{photo_id}",
+    "DELETE /api/photos/{photo_id}",
+    "GET /api/photos/{photo_id}/file",
+    "POST /api/photos/{photo_id}/look",
+    "POST /api/photos/{photo_id}/captions",
+    "POST /api/photos/{photo_id}/ground",
+    "POST /api/photos/{photo_id}/narrate",
+    "POST /api/looks",
+    "GET /api/jobs/{job_id}",
+    "DELETE /api/jobs/{job_id}",
+    "GET /api/jobs/{job_id}/events",
+    "POST /api/narratives",
+    "GET /api/narratives",
+    "GET /api/narratives/{narrative_id}",
+    "PUT /api/narratives/{narrative_id}",
+    "DELETE /api/narratives/{narrative_id}",
+    "PUT /api/narratives/{narrative_id}/audio",
+    "GET /api/narratives/{narrative_id}/audio",
+    "POST /api/narratives/{narrative_id}/align",
+    "GET /api/narratives/{narrative_id}/export",
+    "GET /v1/models",
+    "POST /v1/chat/completions",
+]
+HEADERS = st.sampled_from(
+    [{}, {}, {"Range": "bytes=0-3"}, {"Range": "bytes=999999999-"}, {"Range": "x"}, {"If-Match": "*"}]
+)
+noise = st.dictionaries(
+    st.text(st.characters(codec="utf-8"), max_size=5), st.text(st.characters(codec="utf-8")), max_size=2
+)
+
+
+@schemathesis.serializer("audio/wav")
+def _sound(_: Any, value: Any) -> bytes:
+    """Bodies of this kind are sent as they are."""
+    return bytes(value.data) if isinstance(value, Binary) else str(value).encode("utf-8", "replace")
+
+
+@dataclass(frozen=True)
+class Server:
+    """A Studio that runs. ids: of things that are there, by the names that paths have for them."""
+
+    address: str
+    schema: Any
+    session: requests.Session
+
+    def ids(self) -> dict[str, str]:
+        api, kind = f"{self.address}/api", {"Content-Type": "image/png"}
+        photo = self.session.post(f"{api}/photos", data=png(), headers=kind).json()["id"]
+        told = self.session.post(f"{api}/narratives", json=narrative(photo)).json()["id"]
+        self.session.put(f"{api}/narratives/{told}/audio", data=wav(), headers={"Content-Type": "audio/wav"})
+        job = self.session.post(f"{api}/looks", json={"photos": [photo]}).json()["job"]
+        return {"photo_id": photo, "narrative_id": told, "job_id": job}
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    folder: Path = tmp_path_factory.mktemp("openapi")
+    with socket.create_server(("127.0.0.1", 0)) as listening, requests.Session() as session:
+        app = create_app(StudioSettings(folder, port=listening.getsockname()[1]), seer=FakeSeer())
+        running = uvicorn.Server(uvicorn.Config(app, log_config=None, access_log=False, timeout_graceful_shutdown=1))
+        thread = threading.Thread(target=running.run, kwargs={"sockets": [listening]})
+        thread.start()
+        try:
+            address = f"http://127.0.0.1:{listening.getsockname()[1]}"
+            schema = schemathesis.openapi.from_dict(json.loads(json.dumps(app.openapi())))
+            yield Server(address, schema, session)
+        finally:
+            running.should_exit = True
+            thread.join(20)
+
+
+def test_the_operations_are_those_of_the_description(server: Server) -> None:
+    paths = server.schema.raw_schema["paths"]
+    assert sorted(OPERATIONS) == sorted(f"{method.upper()} {path}" for path, item in paths.items() for method in item)
+
+
+def _filled(path: str, body: Any, ids: dict[str, str]) -> Any:
+    """The same body about things that are there, so that more than their absence is tried."""
+    if isinstance(body, Binary):
+        real = wav() if path.endswith("audio") else png()
+        return Binary(real + bytes(body.data) if len(body.data) % 3 else real)
+    if not isinstance(body, dict):
+        return body
+    if path.startswith("/api/narratives") and "photo" in body:
+        return {**body, **narrative(ids["photo_id"], text=body.get("text", "")), "id": None, "words": [], "boxes": None}
+    if isinstance(body.get("photos"), list):
+        return {**body, "photos": [ids["photo_id"]] * len(body["photos"])}
+    if path.startswith("/v1"):
+        url = "data:image/png;base64," + base64.b64encode(png()).decode()
+        return {
+            **body,
+            "model": "",
+            "messages": [{"role": "user", "content": [{"type": "image_url", "image_url": {"url": url}}]}],
+        }
+    return body
+
+
+@pytest.mark.parametrize("operation", OPERATIONS)
+def test_no_request_breaks_the_server(server: Server, operation: str) -> None:
+    method, path = operation.split(" ")
+    target = server.schema[path][method.lower()]
+    ids = server.ids()
+    known = {name: ids[name] for name in ids if f"{{{name}}}" in path}
+    takes_something = bool(known) or "requestBody" in target.definition.raw or target.definition.raw.get("parameters")
+    strategies = [target.as_strategy(GenerationMode.POSITIVE, path_parameters=known or None)]
+    if takes_something:
+        strategies += [target.as_strategy(mode) for mode in (GenerationMode.POSITIVE, GenerationMode.NEGATIVE)]
+    statuses: Counter[int] = Counter()
+
+    @given(case=st.one_of(strategies), query=noise, headers=HEADERS, fill=st.booleans())
+    @settings(max_examples=CASES, phases=[Phase.generate], suppress_health_check=list(HealthCheck), derandomize=True)
+    def run(case: Any, query: dict[str, str], headers: dict[str, str], fill: bool) -> None:
+        case.query = {**query, **(case.query or {})}
+        case.headers.update(headers)
+        if fill:
+            case.body = _filled(path, case.body, ids)
+        reply = case.call(base_url=server.address, session=server.session)
+        statuses[reply.status_code] += 1
+        case.validate_response(reply, checks=CHECKS)
+        if reply.status_code >= 400:
+            assert set(json.loads(reply.content)["error"]) == {"code", "message", "hint"}
+
+    run()
+    assert statuses.total() >= CASES
+    assert max(statuses) < 500
+    # Something was done, too, and not everything refused.
+    assert min(statuses) < 300, statuses
+
+
+def test_the_server_still_works_after_all_that(server: Server) -> None:
+    assert server.session.get(f"{server.address}/api/status").json()["model"]["ready"] is True
+    assert server.ids()["photo_id"]
+
+
+def test_the_client_in_the_docs_works(
+    server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    page = (Path(__file__).resolve().parents[2] / "docs" / "studio.md").read_text(encoding="utf-8")
+    code = page.split("```python\n")[1].split("```")[0]
+    assert len([line for line in code.splitlines() if line.strip()]) <= 10
+    (tmp_path / "photo.jpg").write_bytes(png())
+    monkeypatch.chdir(tmp_path)
+    exec(code.replace("http://127.0.0.1:8765", server.address), {})
+    assert capsys.readouterr().out == "['24 patches', '9 patches']\n"
+
+
+def test_the_docs_name_every_address(server: Server) -> None:
+    page = (Path(__file__).resolve().parents[2] / "docs" / "studio.md").read_text(encoding="utf-8")
+    for path in server.schema.raw_schema["paths"]:
+        last = path.replace("{photo_id}", "{id}").replace("{narrative_id}", "{id}").replace("{job_id}", "{id}")
+        assert last in page or f"…/{last.rsplit('/', 1)[1]}" in page or last == "/v1/models", path
