@@ -138,13 +138,14 @@ def test_importing_saywhere_is_fast() -> None:
 
 
 def _asserts(function: ast.FunctionDef) -> bool:
-    """Whether a test has something that can fail: an assert, pytest.raises/fail, or a numpy.testing check."""
+    """Whether a test has something that can fail: an assert, pytest.raises/fail, a numpy.testing check, or what
+    Playwright expects of a page."""
     for node in ast.walk(function):
         if isinstance(node, ast.Assert) and not isinstance(node.test, ast.Constant):
             return True
         if isinstance(node, ast.Call):
             name = ast.unparse(node.func)
-            if name.split(".")[-1].startswith(("assert_", "raises", "fail", "warns")):
+            if name == "expect" or name.split(".")[-1].startswith(("assert_", "raises", "fail", "warns")):
                 return True
     return False
 
