@@ -284,7 +284,7 @@ def shipped_config() -> dict[str, Any]:
         "writers": {"supervised": "decoder-supervised", "zero-shot": "decoder"},
         "blend": {"whole": 0.0, "region": 6.0, "classes": 0.3, "doubt": 0.003},
         "least_similarity": 0.65,
-        "least_grounding": 0.5,
+        "least_grounding": 0.55,
         "least_missed": 0.65,
         "beams": 1,
         "no_repeat": 3,

@@ -159,7 +159,7 @@ class Answers:
         how: Writing | Agreement = Writing("beam", beams=key.beams) if key.beams > 1 else Writing()
         if key.beams == OWN:
             manners = self.seers[key.writer].manners
-            how = (key.task == "images" and manners.whole) or manners.writing
+            how = (key.task != "boxes" and manners.whole) or manners.writing
         doing = f"captions of {key.task}: {key.way}, {key.gap}, {key.writer}"
         texts = self._texts(question.vectors[key.way], self.seers[key.writer], self.ways[key.gap], how, doing)
         return {item.item_id: text for item, text in zip(question.task.items, texts, strict=True)}

@@ -21,7 +21,17 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from saywhere.atomic import write_atomic
-from saywhere.core import AttentionMap, Box, InvalidFile, InvalidValue, Narrative, Region, UnknownName, WholeImage
+from saywhere.core import (
+    AttentionMap,
+    Box,
+    BoxSet,
+    InvalidFile,
+    InvalidValue,
+    Narrative,
+    Region,
+    UnknownName,
+    WholeImage,
+)
 from saywhere.models.grounded import Grounded
 from saywhere.models.patchioner.alignment import Alignment, LinearAlignment
 from saywhere.models.patchioner.consensus import Agreement, Rarity, agreed
@@ -72,7 +82,8 @@ class Manners:
 
     least_similarity: a caption is sure from this cosine with the nearest sentence on. least_grounding: a phrase is
     found from this cosine on; least_missed: if the detector knows such things and surely found none. writing: how
-    words are chosen. whole: how they are chosen for the whole photo, if otherwise: it is worth more time.
+    words are chosen. whole: how they are chosen for scenes (the whole photo, sets of boxes), if otherwise: they are
+    worth more time.
     """
 
     least_similarity: float = 0.0
@@ -178,14 +189,14 @@ class Look:
 
     def captions(self, regions: Sequence[Region], how: Writing | Agreement | None = None) -> list[RegionCaption]:
         """What each region shows. The same, but for rounding, alone and among others. how: by default as the seer does,
-        which may take more care with the whole photo."""
+        which may take more care with the whole photo and with sets of boxes."""
         if not regions:
             return []
         vectors = self.sight.vectors(regions)
         whole = self.seer.manners.whole
         if how is not None or whole is None:
             return self.captions_of(vectors, how)
-        careful = np.array([isinstance(region, WholeImage) for region in regions])
+        careful = np.array([isinstance(region, WholeImage | BoxSet) for region in regions])
         captions: list[RegionCaption | None] = [None] * len(regions)
         for rows, way in ((np.flatnonzero(careful), whole), (np.flatnonzero(~careful), None)):
             if len(rows):

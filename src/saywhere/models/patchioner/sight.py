@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from saywhere.core import InvalidValue, Region
+from saywhere.core import BoxSet, Region
 from saywhere.models.patchioner.aggregation import region_weights
 from saywhere.models.patchioner.alignment import Alignment
 from saywhere.models.patchioner.tags import ClassNames, Tags, overlaps
@@ -21,7 +21,8 @@ Floats = NDArray[np.float32]
 class Blend:
     """How loud the names are beside what the alignment sees, whose vector has length 1.
 
-    whole: the detector's names when the region is the whole photo. region: when it is one patch; in between, by size.
+    whole: the detector's names when the region is the whole photo or a set of boxes. region: when it is one patch; in
+    between, by size.
     classes: the names of the encoder's own classes. doubt: see `naming`.
     """
 
@@ -69,7 +70,9 @@ class Sight:
         seen = _unit(seen + self.tags.learnt(lying))
         # How much of the grid a region spreads over: 1 for the whole photo, 1 / cells for one patch.
         spread = 1 / (flat**2).sum(axis=1) / flat.shape[1]
-        loudness = self.blend.region + (self.blend.whole - self.blend.region) * spread
+        # Several boxes together are a scene of several things, which has no one name.
+        several = np.array([isinstance(one, BoxSet) for one in regions or ()] or [False] * len(flat))
+        loudness = self.blend.region + (self.blend.whole - self.blend.region) * np.where(several, np.float32(1), spread)
         return self._with_classes(seen + loudness[:, None] * self.tags.named(lying, self.blend.doubt), flat)
 
     def cell_vectors(self) -> Floats:
