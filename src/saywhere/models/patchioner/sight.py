@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from saywhere.core import BoxSet, Region
+from saywhere.core import BoxSet, InvalidValue, Region
 from saywhere.models.patchioner.aggregation import region_weights
 from saywhere.models.patchioner.alignment import Alignment
 from saywhere.models.patchioner.tags import ClassNames, Tags, overlaps
@@ -72,7 +72,8 @@ class Sight:
         spread = 1 / (flat**2).sum(axis=1) / flat.shape[1]
         # Several boxes together are a scene of several things, which has no one name.
         several = np.array([isinstance(one, BoxSet) for one in regions or ()] or [False] * len(flat))
-        loudness = self.blend.region + (self.blend.whole - self.blend.region) * np.where(several, np.float32(1), spread)
+        spread[several] = 1
+        loudness = self.blend.region + (self.blend.whole - self.blend.region) * spread
         return self._with_classes(seen + loudness[:, None] * self.tags.named(lying, self.blend.doubt), flat)
 
     def cell_vectors(self) -> Floats:
