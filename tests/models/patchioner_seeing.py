@@ -142,9 +142,17 @@ def decoder(seed: int = 0) -> PrefixDecoder:
     return PrefixDecoder.fresh(config, words, seed).eval()
 
 
+def attentive_decoder() -> PrefixDecoder:
+    """One whose words depend on the vector, though it learnt nothing."""
+    model = decoder()
+    with torch.no_grad():
+        model.prefix.weight.mul_(200)
+    return model
+
+
 def agreeing_seer() -> Seer:
-    """Draws texts for the whole photo and keeps the one that agrees with the memory; regions it writes greedily."""
+    """Draws texts for scenes and keeps the one that agrees with the memory; regions it writes greedily."""
     made = seer(MemoryGap(bank(), 0.1))
-    made.writer = decoder()
+    made.writer = attentive_decoder()
     made.manners = Manners(whole=Agreement(draws=8, temperature=2.0, min_words=2))
     return made

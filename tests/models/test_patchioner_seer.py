@@ -12,11 +12,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
-from saywhere.core import Box, InvalidFile, InvalidValue, Point, Trace, UnknownName, WholeImage
+from saywhere.core import Box, BoxSet, InvalidFile, InvalidValue, Point, Trace, UnknownName, WholeImage
 from saywhere.models.patchioner.consensus import Agreement, Rarity, agreed
 from saywhere.models.patchioner.decode import Writing
 from saywhere.models.patchioner.folder import save_part
 from saywhere.models.patchioner.gap import MemoryGap
+from saywhere.models.patchioner.memory import Nearest
 from saywhere.models.patchioner.seer import Manners, Seer, open_seer, read_config, save_config
 from saywhere.vision import Found
 from tests.models.patchioner_seeing import (
@@ -29,6 +30,7 @@ from tests.models.patchioner_seeing import (
     ThingWriter,
     agreeing_seer,
     alignment,
+    attentive_decoder,
     bank,
     decoder,
     photo,
@@ -94,36 +96,44 @@ def test_how_to_write_reaches_the_writer() -> None:
     assert tiny.writer.asked[-1].beams == 7
 
 
-REGIONS = (Box(*LEFT), WholeImage(), Box(0, 0, 1, 1), Point(0.9, 0.1), Trace([(0.6, 0.9, 0.0), (0.9, 0.9, 1.0)]))
+REGIONS = (
+    WholeImage(),
+    BoxSet((Box(*LEFT), Box(*TOP_RIGHT))),
+    Box(0, 0, 1, 1),
+    Box(*LEFT),
+    Point(0.9, 0.1),
+    Trace([(0.6, 0.9, 0.0), (0.9, 0.9, 1.0)]),
+)
+SCENES = (0, 1)
 
 
 @given(st.lists(st.integers(0, len(REGIONS) - 1), min_size=1, max_size=6))
-def test_whole_photos_are_written_by_consensus_and_other_regions_are_not_in_any_order_and_number(
+def test_scenes_are_written_by_consensus_and_other_regions_are_not_in_any_order_and_number(
     numbers: list[int],
 ) -> None:
     tiny = agreeing_seer()
     look = tiny.look(photo())
-    careful, plain = look.caption(WholeImage(), tiny.manners.whole), look.caption(WholeImage(), Writing())
-    assert careful.text != plain.text
+    careful, plain = ([look.caption(one, how) for one in REGIONS] for how in (tiny.manners.whole, Writing()))
+    assert all(one.text != other.text for one, other in zip(careful[:3], plain[:3], strict=True))
     said = look.captions([REGIONS[number] for number in numbers])
     assert len(said) == len(numbers)
     for number, caption in zip(numbers, said, strict=True):
-        expected = careful if number == 1 else look.caption(REGIONS[number], Writing())
+        expected = (careful if number in SCENES else plain)[number]
         assert (caption.text, caption.nearest[0].sentence) == (expected.text, expected.nearest[0].sentence)
         assert caption.similarity == pytest.approx(expected.similarity, abs=1e-5)
 
 
 def test_how_to_write_if_it_is_said_holds_for_the_whole_photo_too() -> None:
     look = agreeing_seer().look(photo())
-    plain = decoder().write(MemoryGap(bank(), 0.1).close(look.sight.vectors([WholeImage()])).vectors)
+    plain = attentive_decoder().write(MemoryGap(bank(), 0.1).close(look.sight.vectors([WholeImage()])).vectors)
     assert look.caption(how=Writing()).text == plain[0].text
 
 
-def test_the_consensus_is_among_two_careful_texts_and_those_drawn() -> None:
+def test_the_consensus_is_among_two_careful_texts_and_those_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
     tiny, way = agreeing_seer(), Agreement(2, 6, temperature=2.0, nearest=2, softness=0.1, min_words=2)
     look = tiny.look(photo())
     vectors = look.sight.vectors([WholeImage(), Box(*TOP_RIGHT)])
-    closed, writer = tiny.gap.close(vectors).vectors, decoder()
+    closed, writer = tiny.gap.close(vectors).vectors, attentive_decoder()
     candidates = [
         [one.text for one in (first, second, *drawn)]
         for first, second, drawn in zip(
@@ -134,10 +144,19 @@ def test_the_consensus_is_among_two_careful_texts_and_those_drawn() -> None:
         )
     ]
     assert min(len(set(texts)) for texts in candidates) > 3
+    assert any(first != second for first, second, *_ in candidates)
     heard = bank().project(vectors, nearest=2).nearest
     best = [agreed(texts, near, Rarity(SENTENCES), 0.1) for texts, near in zip(candidates, heard, strict=True)]
     expected = [texts[number] for texts, number in zip(candidates, best, strict=True)]
+    asked: list[list[str]] = []
+
+    def remembering(texts: list[str], near: list[Nearest], rarity: Rarity, softness: float) -> int:
+        asked.append(texts)
+        return agreed(texts, near, rarity, softness)
+
+    monkeypatch.setattr("saywhere.models.patchioner.seer.agreed", remembering)
     assert [one.text for one in look.captions_of(vectors, way)] == expected
+    assert asked == candidates
     assert [one.text for one in tiny.tell(vectors, way)[0]] == expected
 
 

