@@ -145,8 +145,10 @@ def decoder(seed: int = 0) -> PrefixDecoder:
 def attentive_decoder() -> PrefixDecoder:
     """One whose words depend on the vector, though it learnt nothing."""
     model = decoder()
-    with torch.no_grad():
-        model.prefix.weight.mul_(200)
+    with torch.random.fork_rng(devices=[]), torch.no_grad():
+        torch.manual_seed(0)
+        for parameter in model.parameters():
+            parameter.add_(torch.randn_like(parameter) * 0.3)
     return model
 
 

@@ -193,6 +193,10 @@ def test_what_is_drawn_does_not_depend_on_neighbours_nor_on_how_much_is_drawn() 
     together = [[one.text for one in texts] for texts in model.draw(rows[::-1], 5, how)][::-1]
     for row, texts in zip(rows, together, strict=True):
         assert [one.text for one in model.draw(row[None], 2, how)[0]] == texts[:2]
+    # Among others a vector is rounded otherwise; its last digits must not draw other texts.
+    for close in (rows * (1 + 1e-6), np.nextafter(rows, 1)):
+        assert [[one.text for one in texts] for texts in model.draw(close, 5, how)] == together
+        assert [one.text for one in model.write(close, how)] == [texts[0] for texts in together]
     assert model.draw(np.empty((0, SIZE)), 3, how) == []
 
 

@@ -129,15 +129,14 @@ class PrefixDecoder(nn.Module):
         rows = as_vectors(vectors, "vectors", self.config.vector_size)
         texts: list[Written] = []
         most, at_once = how.most_words(self.config.max_words), max(1, _ROWS // count)
+        chances = torch.cat([draws([_key((BEGIN_ID,))], how.seed + number, most) for number in range(count)])
         with resting(self):
             for first in range(0, len(rows), at_once):
                 part = rows[first : first + at_once]
-                keys = _keys(part, [(BEGIN_ID,)] * len(part))
-                chances = torch.stack([draws(keys, how.seed + number, most) for number in range(count)], dim=1)
                 again = part.repeat_interleave(count, dim=0).to(self.device)
                 begin = torch.full((len(again), 1), BEGIN_ID, device=self.device)
-                steps = self.steps(again, begin, most)
-                texts += [self._written(one) for one in search(steps, self._rules(how, most), chances.flatten(0, 1))]
+                said = search(self.steps(again, begin, most), self._rules(how, most), chances.repeat(len(part), 1))
+                texts += [self._written(one) for one in said]
         return [texts[first : first + count] for first in range(0, len(texts), count)]
 
     def save_pretrained(self, folder: str | Path, *, half: bool = False) -> None:
@@ -190,7 +189,7 @@ class PrefixDecoder(nn.Module):
         rules = self._rules(how, most)
         if how.method != "nucleus":
             return search(steps, rules)
-        return search(steps, rules, draws(_keys(vectors, begins), how.seed, most))
+        return search(steps, rules, draws([_key(begin) for begin in begins], how.seed, most))
 
     def _rules(self, how: Writing, most: int) -> Rules:
         unknown = self.vocabulary.unknown_id
@@ -225,9 +224,12 @@ class PrefixDecoder(nn.Module):
         return Written(text, said.score, said.logprobs, said.ended)
 
 
-def _keys(vectors: Tensor, begins: Sequence[tuple[int, ...]]) -> list[bytes]:
-    """What the chances of each text depend on."""
-    return [row.numpy().tobytes() + repr(begin).encode() for row, begin in zip(vectors.cpu(), begins, strict=True)]
+def _key(begin: tuple[int, ...]) -> bytes:
+    """What the chances of a text depend on besides the seed.
+
+    Not its vector: among others that is rounded otherwise, and a change in its last digit would draw another text.
+    """
+    return repr(begin).encode()
 
 
 class _DecoderSteps:
