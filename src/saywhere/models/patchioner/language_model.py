@@ -146,8 +146,8 @@ class LanguageModelWriter(nn.Module):
         rules = Rules(how, most, self.ends, self._silent)
         if how.method != "nucleus":
             return search(steps, rules)
-        keys = [row.numpy().tobytes() + repr(begin).encode() for row, begin in zip(vectors, begins, strict=True)]
-        return search(steps, rules, draws(keys, how.seed, most))
+        # Chances do not depend on the vector: among others it is rounded otherwise, and would then get another text.
+        return search(steps, rules, draws([repr(begin).encode() for begin in begins], how.seed, most))
 
     def _tokens(self, texts: Sequence[str] | None, count: int, what: str) -> list[list[int]]:
         if texts is None:

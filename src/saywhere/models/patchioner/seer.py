@@ -24,7 +24,6 @@ from saywhere.atomic import write_atomic
 from saywhere.core import (
     AttentionMap,
     Box,
-    BoxSet,
     InvalidFile,
     InvalidValue,
     Narrative,
@@ -41,7 +40,7 @@ from saywhere.models.patchioner.gap import Closed, Direct, Gap, MemoryGap
 from saywhere.models.patchioner.grounding import Grounder, Place, noun_phrases, spread
 from saywhere.models.patchioner.memory import MemoryBank, Nearest
 from saywhere.models.patchioner.narration import Told, compose, worth_telling
-from saywhere.models.patchioner.sight import Blend, Sight
+from saywhere.models.patchioner.sight import Blend, Sight, is_scene
 from saywhere.models.patchioner.tags import ClassNames, Tags
 from saywhere.vision import Encoder, Found, PhotoLike, View, read_photo
 
@@ -196,7 +195,7 @@ class Look:
         whole = self.seer.manners.whole
         if how is not None or whole is None:
             return self.captions_of(vectors, how)
-        careful = np.array([isinstance(region, WholeImage | BoxSet) for region in regions])
+        careful = np.array([is_scene(region) for region in regions])
         captions: list[RegionCaption | None] = [None] * len(regions)
         for rows, way in ((np.flatnonzero(careful), whole), (np.flatnonzero(~careful), None)):
             if len(rows):

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from saywhere.core import BoxSet, InvalidValue, Region
+from saywhere.core import BoxSet, InvalidValue, Region, WholeImage
 from saywhere.models.patchioner.aggregation import region_weights
 from saywhere.models.patchioner.alignment import Alignment
 from saywhere.models.patchioner.tags import ClassNames, Tags, overlaps
@@ -34,6 +34,11 @@ class Blend:
     def __post_init__(self) -> None:
         if not self.doubt > 0:
             raise InvalidValue("blend doubt", f"is {self.doubt}, not above 0")
+
+
+def is_scene(region: Region) -> bool:
+    """Whether a region is meant to show several things: the whole photo, or several boxes together."""
+    return isinstance(region, WholeImage) or (isinstance(region, BoxSet) and len(region.boxes) > 1)
 
 
 class Sight:
@@ -70,9 +75,9 @@ class Sight:
         seen = _unit(seen + self.tags.learnt(lying))
         # How much of the grid a region spreads over: 1 for the whole photo, 1 / cells for one patch.
         spread = 1 / (flat**2).sum(axis=1) / flat.shape[1]
-        # Several boxes together are a scene of several things, which has no one name.
-        several = np.array([isinstance(one, BoxSet) for one in regions or ()] or [False] * len(flat))
-        spread[several] = 1
+        # A scene of several things has no one name.
+        scenes = np.array([is_scene(one) for one in regions or ()] or [False] * len(flat))
+        spread[scenes] = 1
         loudness = self.blend.region + (self.blend.whole - self.blend.region) * spread
         return self._with_classes(seen + loudness[:, None] * self.tags.named(lying, self.blend.doubt), flat)
 
