@@ -14,7 +14,7 @@ from saywhere.core import Box
 from saywhere.models.patchioner.decode import Writing
 from saywhere.models.patchioner.decoder import PrefixDecoder
 from saywhere.models.patchioner.seer import Seer
-from saywhere.vision import read_photo
+from saywhere.vision import keep_freed_memory, read_photo
 
 Row = tuple[str, str, str, bool]
 LOOK_MS, CAPTION_MS, MANY_RATIO = 150.0, 60.0, 50.0
@@ -24,6 +24,7 @@ _TIMES = 15
 
 def run() -> list[Row]:
     """Rows (name, measured, asked, ok)."""
+    keep_freed_memory()  # as the command line does
     seer = saywhere.load()
     photo = read_photo(saywhere.assets.fetch("sample-photos") / "motorcycle_left.png")
     rng = np.random.default_rng(0)

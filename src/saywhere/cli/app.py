@@ -25,6 +25,7 @@ from saywhere.cli import (
 )
 from saywhere.cli.console import err
 from saywhere.core.errors import SaywhereError
+from saywhere.vision import keep_freed_memory
 
 app = typer.Typer(
     name="saywhere",
@@ -70,6 +71,7 @@ def _root(
 
 def main() -> None:
     """Run the command line. Errors that saywhere raises on purpose are said in one line and end with exit code 2."""
+    keep_freed_memory()
     try:
         app()
     except SaywhereError as error:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from saywhere.vision.cache import CachedEncoder
 from saywhere.vision.detector import DetectingEncoder, Detector, open_detector, score_maps
 from saywhere.vision.extract import StoredViews, extract, open_views
+from saywhere.vision.freed import keep_freed_memory
 from saywhere.vision.photo import PhotoLike, read_photo
 from saywhere.vision.view import Encoder, Found, View
 
@@ -18,6 +19,7 @@ __all__ = [
     "StoredViews",
     "View",
     "extract",
+    "keep_freed_memory",
     "open_detector",
     "open_encoder",
     "open_views",
