@@ -10,7 +10,6 @@ look.narrate()                                  # a narrative from the photo alo
 from __future__ import annotations
 
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, fields
 from functools import cached_property
 from pathlib import Path
@@ -138,13 +137,10 @@ class Seer:
         """One photo. image_id: what narratives call it; by default the file's name without its ending."""
         image = read_photo(photo)
         name = image_id or (Path(photo).stem if isinstance(photo, str | Path) else "photo")
-        if self.detector is None:
-            return Look(self, image, self.encoder.look(image), name)
-        # Neither uses all cores all the time, so they look side by side.
-        with ThreadPoolExecutor(1) as beside:
-            finding = beside.submit(self.detector.find, image)
-            view = self.encoder.look(image)
-            return Look(self, image, replace_found(view, finding.result()), name)
+        view = self.encoder.look(image)
+        if self.detector is not None:
+            view = replace_found(view, self.detector.find(image))
+        return Look(self, image, view, name)
 
     def see(self, view: View, image: Image.Image | None = None, image_id: str = "photo") -> Look:
         """Go on with a view that was made before, by this seer's encoder and detector."""
