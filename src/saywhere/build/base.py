@@ -136,21 +136,9 @@ def build_base(
         [*map(plain, style)] * 3 + [*map(plain, more_texts)], settings.vocabulary, settings.min_count
     )
     about = {"encoder": dict(text_encoder.fingerprint)}
-    # Style and other texts half and half, whatever their numbers: the smaller part comes again and again.
-    again = max(1, round(len(more_texts) / max(1, len(style))))
-    others = again * len(style) + len(more_texts)
-    share = settings.phrase_share / (1 - settings.phrase_share)
-    phrases_again = max(1, round(share * others / len(phrases))) if phrases else 0
     first_free = len(own) + len(bank_texts)
-    numbers = np.arange(first_free, first_free + len(phrases) + len(more_texts))
-    save_texts(
-        work / "texts",
-        [plain(text) for text in (*style * again, *phrases * phrases_again, *more_texts)],
-        np.concatenate([np.tile(style_vectors, (again, 1)), np.tile(phrase_vectors, (phrases_again, 1)), more_vectors]),
-        words,
-        about,
-        groups=[*style_groups * again, *numbers[: len(phrases)].tolist() * phrases_again, *numbers[len(phrases) :]],
-    )
+    parts = (style, style_vectors, style_groups), (phrases, phrase_vectors), (list(more_texts), more_vectors)
+    _save_learning(work / "texts", *parts, first_free, settings.phrase_share, words, about)
     called = called_boxes(boxes, {path.stem: sets[0].captions[path.stem] for path in sets[0].photos}) if boxes else []
     region_vectors = look_at_boxes(
         called, sets[0].photos, out, work, encoder, detector, Blend(**shipped_config()["blend"]), progress
@@ -195,6 +183,38 @@ def build_from_folder(
 def plain(text: str) -> str:
     """Lower case, words alone: what the decoder learns to say."""
     return " ".join(_WORD.findall(text.lower()))
+
+
+def _save_learning(
+    folder: Path,
+    style: tuple[Sequence[str], Floats, Sequence[int]],
+    phrases: tuple[Sequence[str], Floats],
+    more: tuple[Sequence[str], Floats],
+    first_free: int,
+    phrase_share: float,
+    words: Vocabulary,
+    about: dict[str, Any],
+) -> None:
+    """Write what the text-only decoder learns from. style: sentences, vectors, groups. first_free: the first number
+    that is no group's yet.
+
+    Style and other texts come half and half, whatever their numbers, and phrases as often as phrase_share says: what
+    there is less of comes again and again.
+    """
+    again = max(1, round(len(more[0]) / max(1, len(style[0]))))
+    others = again * len(style[0]) + len(more[0])
+    share = phrase_share / (1 - phrase_share)
+    phrases_again = max(1, round(share * others / len(phrases[0]))) if phrases[0] else 0
+    numbers = np.arange(first_free, first_free + len(phrases[0]) + len(more[0])).tolist()
+    own, free = numbers[: len(phrases[0])], numbers[len(phrases[0]) :]
+    save_texts(
+        folder,
+        [plain(text) for text in [*style[0]] * again + [*phrases[0]] * phrases_again + [*more[0]]],
+        np.concatenate([np.tile(style[1], (again, 1)), np.tile(phrases[1], (phrases_again, 1)), more[1]]),
+        words,
+        about,
+        groups=[*style[2]] * again + own * phrases_again + free,
+    )
 
 
 def remember(
