@@ -63,7 +63,8 @@ def base(
     data: Annotated[
         Path,
         typer.Option(
-            help="A folder with coco_val/ (photos/, captions_val2017.json), flickr8k/ (photos/, captions.token.txt) "
+            help="A folder with coco_val/ (photos/, captions_val2017.json, boxes.json), flickr8k/ (photos/, "
+            "captions.token.txt) "
             "and text/ (train.*.en.gz)."
         ),
     ],
