@@ -2,6 +2,7 @@
 
 import { sixteenBit } from "./wav.js";
 
+const REST_MS = 2000;
 const RATE = 24000; // Enough for a voice; the server brings it to what its aligner wants.
 
 /** Why there is no microphone here, or "". */
@@ -38,9 +39,11 @@ export class Microphone {
     this.context = await this.fitting();
     await this.context.audioWorklet.addModule(new URL("./capture.js", import.meta.url));
     const node = new AudioWorkletNode(this.context, "capture", { numberOfInputs: 1, numberOfOutputs: 0, channelCount: 1, channelCountMode: "explicit" });
-    node.port.onmessage = ({ data }) => this.heard(data);
+    this.port = node.port;
+    this.port.onmessage = ({ data }) => (data ? this.heard(data) : this.ended());
+    this.ended = () => {};
     this.level = 0;
-    this.from = Infinity;
+    this.from = this.until = Infinity;
     this.source.connect(node);
     await this.context.resume();
     await this.flowing(node);
@@ -76,14 +79,34 @@ export class Microphone {
   /** Hand on what is heard from now on, as Int16Arrays in order. What reaches us now was said a little earlier. */
   start(hear) {
     this.hear = hear;
-    const delay_s = this.stream.getAudioTracks()[0].getSettings().latency ?? 0;
-    this.from = Math.round((this.context.currentTime + delay_s) * this.rate);
+    this.from = this.frameNow();
   }
 
+  /** The frame that will hold what is said now. */
+  frameNow() {
+    const delay_s = this.stream.getAudioTracks()[0].getSettings().latency ?? 0;
+    return Math.round((this.context.currentTime + delay_s) * this.rate);
+  }
+
+  /** from, until: the frames to hand on next and at last. Frames that never came are silence, so that later ones keep their time. */
   heard({ frame, samples }) {
     this.level = Math.sqrt(samples.reduce((sum, sample) => sum + sample * sample, 0) / samples.length);
-    const skip = Math.max(0, this.from - frame);
-    if (skip < samples.length) this.hear(sixteenBit(skip ? samples.subarray(skip) : samples));
+    const first = Math.max(frame, this.from), stop = Math.min(frame + samples.length, this.until);
+    if (first >= stop) return;
+    if (frame > this.from) this.hear(new Int16Array(frame - this.from));
+    this.hear(sixteenBit(samples.subarray(first - frame, stop - frame)));
+    this.from = stop;
+  }
+
+  /** Wait for what is still on its way, then close. A busy page gets the last pieces long after they were said. */
+  async stop() {
+    this.until = this.frameNow();
+    await new Promise((resolve) => {
+      const timer = setTimeout(resolve, REST_MS);
+      this.ended = () => { clearTimeout(timer); resolve(); };
+      this.port.postMessage("rest");
+    });
+    this.close();
   }
 
   close() {

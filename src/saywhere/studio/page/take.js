@@ -50,12 +50,12 @@ export class Take {
     this.draft.keys.push({ t: round(this.since(moment), 4), text_length: [...text].length }); // Characters, not UTF-16 units.
   }
 
-  /** Write what is new. Pieces go one after the other, so that their order is the order of time. */
-  keep() {
+  /** Write what is new. now: how long it lasts so far, as performance.now(). Pieces go one after the other, so that their order is the order of time. */
+  keep(now = performance.now()) {
     const points = this.points.slice(this.keptPoints), sound = this.sound.slice(this.keptSound);
     this.keptPoints = this.points.length;
     this.keptSound = this.sound.length;
-    this.draft.duration_s = this.since(performance.now());
+    this.draft.duration_s = this.since(now);
     const piece = { n: this.pieces, points, sound };
     this.pieces += 1;
     const draft = structuredClone(this.draft);
@@ -69,9 +69,9 @@ export class Take {
   /** End it and give it whole: the draft with all points and all sound. */
   async stop() {
     clearInterval(this.timer);
-    const written = this.keep();
-    this.microphone?.close();
-    await written;
+    const ended = performance.now();
+    await this.microphone?.stop();
+    await this.keep(ended);
     return { ...this.draft, points: this.points, sound: this.sound, release: this.release };
   }
 }
