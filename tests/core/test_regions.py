@@ -1,8 +1,11 @@
 from __future__ import annotations
 
+import time
+
 import numpy as np
 import pytest
-from hypothesis import given
+import shapely
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from saywhere.core import Box, BoxSet, Frame, InvalidValue, Mask, Patch, Point, Polygon, Region, Trace, WholeImage
@@ -81,6 +84,24 @@ def test_a_rectangle_weighs_the_same_as_box_and_as_polygon(frame: Frame, corners
 def test_a_lasso_may_cross_itself() -> None:
     bow_tie = Polygon([(0, 0), (1, 1), (1, 0), (0, 1)]).weights(Frame.of_grid(2, 2))
     np.testing.assert_allclose(bow_tie, np.full((2, 2), 0.25))
+
+
+@given(st.integers(4, 9), st.integers(0, 2**32))
+def test_a_crossing_outline_weighs_as_exact_geometry_says(corners: int, seed: int) -> None:
+    # Drawn by chance, so that no two edges lie on each other: there the two rules differ.
+    points = np.random.default_rng(seed).uniform(-0.2, 1.2, (corners, 2))
+    exact = shapely.intersection(shapely.make_valid(shapely.Polygon(points)), shapely.box(0, 0, 1, 1))
+    assume(shapely.area(exact) > 0.02)
+    cells = shapely.box(*np.meshgrid([0, 0.25, 0.5, 0.75], [0, 0.5]), *np.meshgrid([0.25, 0.5, 0.75, 1], [0.5, 1]))
+    expected = shapely.area(shapely.intersection(cells, exact)) / shapely.area(exact)
+    np.testing.assert_allclose(Polygon(points).weights(Frame.of_grid(2, 4)), expected, atol=0.03)
+
+
+def test_a_scribble_that_crosses_itself_everywhere_is_weighed_at_once() -> None:
+    began_s = time.perf_counter()
+    weights = Polygon(np.random.default_rng(0).random((2_000, 2))).weights(Frame.of_grid(14, 14))
+    assert time.perf_counter() - began_s < 10
+    assert weights.sum() == pytest.approx(1)
 
 
 @pytest.mark.parametrize(

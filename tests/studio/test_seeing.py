@@ -13,13 +13,9 @@ from typing import Any
 import numpy as np
 import pytest
 from fastapi.testclient import TestClient
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
-from saywhere.core import Frame, Polygon
 from saywhere.core.errors import UnknownName
 from saywhere.studio.looks import LookCache
-from saywhere.studio.messages import PolygonRegion
 from saywhere.studio.settings import Limits
 from tests.studio.conftest import (
     BOX,
@@ -78,21 +74,6 @@ def test_every_kind_of_region_is_weighed(
     assert np.shape(told["weights"]) == GRID
     assert np.sum(told["weights"]) == pytest.approx(1)
     assert told["nearest"] == [{"sentence": "a thing on a table", "cosine": 0.5}]
-
-
-corners = st.tuples(st.floats(0, 1), st.floats(0, 1))
-
-
-@given(st.lists(corners, min_size=3, max_size=3))
-@settings(max_examples=40)
-def test_a_lasso_weighs_nearly_as_its_exact_outline_does(points: list[tuple[float, float]]) -> None:
-    (x1, y1), (x2, y2), (x3, y3) = points
-    area = abs((x2 - x1) * (y3 - y1) - (x3 - x1) * (y2 - y1)) / 2
-    if area > 0.02:
-        frame = Frame.of_grid(4, 4)
-        drawn = PolygonRegion(kind="polygon", points=points).region().weights(frame)
-        # Along the outline, of at most 3.5 sides of the photo, one of 512 pixels a side may be wrong.
-        assert np.abs(drawn - Polygon(points).weights(frame)).sum() < 2 * 3.5 / 512 / area
 
 
 def test_a_lasso_that_crosses_itself_a_thousand_times_is_no_burden(client: TestClient, photo: dict[str, Any]) -> None:

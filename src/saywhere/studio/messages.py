@@ -4,16 +4,12 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-import numpy as np
-from PIL import Image, ImageDraw
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
 
-from saywhere.core import Box, BoxSet, InvalidValue, Mask, Point, Region, Trace, WholeImage
+from saywhere.core import Box, BoxSet, Point, Polygon, Region, Trace, WholeImage
 from saywhere.studio.photos import ID_PATTERN
 
 NARRATIVE_PATTERN = "^[0-9a-f]{16,32}$"
-_LASSO_PX = 512
-"""A lasso is drawn on a sheet of this side: exact geometry of one that crosses itself often would take minutes."""
 
 Fraction = Annotated[float, Field(ge=-10, le=10)]
 Seconds = Annotated[float, Field(ge=0, le=86_400)]
@@ -90,14 +86,7 @@ class PolygonRegion(Message):
     points: Annotated[list[tuple[Fraction, Fraction]], Field(min_length=3)]
 
     def region(self) -> Region:
-        sheet = Image.new("1", (_LASSO_PX, _LASSO_PX))
-        # Pillow counts from the middle of the first pixel.
-        outline = [(x * _LASSO_PX - 0.5, y * _LASSO_PX - 0.5) for x, y in self.points]
-        ImageDraw.Draw(sheet).polygon(outline, fill=1)
-        inside = np.asarray(sheet)
-        if not inside.any():
-            raise InvalidValue("polygon", "covers nothing of the photo")
-        return Mask(inside)
+        return Polygon(self.points)
 
     def __len__(self) -> int:
         return len(self.points)
