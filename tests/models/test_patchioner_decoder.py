@@ -364,7 +364,7 @@ def test_a_weight_too_large_for_half_precision_is_refused(tmp_path: Path) -> Non
 
 
 def test_what_is_uploaded_is_what_was_saved(tmp_path: Path) -> None:
-    from saywhere.models.patchioner.folder import push_part
+    from saywhere.models.folder import push_part
 
     calls: list[tuple[str, dict[str, object]]] = []
 

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from saywhere.core import Box, BoxSet, InvalidFile, InvalidValue, Point, Trace, UnknownName, WholeImage
+from saywhere.models.folder import save_part
 from saywhere.models.patchioner.consensus import Agreement, Rarity, agreed
 from saywhere.models.patchioner.decode import Writing
-from saywhere.models.patchioner.folder import save_part
 from saywhere.models.patchioner.gap import MemoryGap
 from saywhere.models.patchioner.memory import Nearest
 from saywhere.models.patchioner.seer import Manners, Seer, open_seer, read_config, save_config

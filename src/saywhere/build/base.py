@@ -43,10 +43,10 @@ from saywhere.language.nouns import region_phrases
 from saywhere.language.vocabulary import Vocabulary
 from saywhere.learn import load_run, train
 from saywhere.learn.recipe import parse_recipe
+from saywhere.models.folder import save_part
 from saywhere.models.patchioner.alignment import LinearAlignment
 from saywhere.models.patchioner.data import save_texts
 from saywhere.models.patchioner.decoder import PrefixDecoder
-from saywhere.models.patchioner.folder import save_part
 from saywhere.models.patchioner.gap_model import GapModel
 from saywhere.models.patchioner.memory import MemoryBank
 from saywhere.models.patchioner.ridge import fit_ridge, out_of_fold

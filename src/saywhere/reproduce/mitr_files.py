@@ -9,8 +9,8 @@ from pathlib import Path
 from saywhere.core import InvalidFile, Narrative
 from saywhere.language.vocabulary import Vocabulary
 from saywhere.models.mitr.batch import example_of
-from saywhere.models.mitr.features import RegionFeatures
 from saywhere.models.mitr.prepared import PreparedNarrative, save_prepared
+from saywhere.models.region_features import RegionFeatures
 
 _VALIDATION_SHARE, _TEST_SHARE = 0.05, 0.1
 

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 
 from saywhere.core.errors import InvalidFile
 from saywhere.models.mitr.batch import guided_example
-from saywhere.models.mitr.features import RegionFeatures
 from saywhere.models.mitr.prepared import SPLITS, Prepared, PreparedNarrative, save_prepared
+from saywhere.models.region_features import RegionFeatures
 from saywhere.world import ObjectCaption, Scene, make_scene, object_captions
 
 Progress = Callable[[str, int, int], None]

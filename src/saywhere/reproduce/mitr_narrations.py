@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 import saywhere
 from saywhere.core import InvalidFile
 from saywhere.formats import InvalidRecord, trecs
-from saywhere.models.mitr.features import RegionFeatures
 from saywhere.models.mitr.prepared import Prepared
+from saywhere.models.region_features import RegionFeatures
 from saywhere.provenance import git_hash
 from saywhere.reproduce.mitr import CaptionJudge
 from saywhere.reproduce.mitr_rows import CAPTION, TRACE, RowPlan

@@ -14,9 +14,9 @@ from saywhere.atomic import write_atomic
 from saywhere.core import Frame
 from saywhere.language.vocabulary import Vocabulary
 from saywhere.models.mitr.batch import example_of
-from saywhere.models.mitr.features import RegionFeatures
 from saywhere.models.mitr.image import GRID
 from saywhere.models.mitr.prepared import PreparedNarrative, save_prepared
+from saywhere.models.region_features import RegionFeatures
 from saywhere.reproduce.eye import see, train_eye
 from saywhere.world import Narration, Scene, make_scene, narrate
 

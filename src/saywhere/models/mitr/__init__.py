@@ -21,10 +21,10 @@ from saywhere.models.mitr.batch import (
 )
 from saywhere.models.mitr.config import MitrConfig
 from saywhere.models.mitr.decode import Decoding
-from saywhere.models.mitr.features import RegionFeatures, open_features
 from saywhere.models.mitr.network import MITR
 from saywhere.models.mitr.objective import ObjectiveSettings, losses
 from saywhere.models.mitr.skills import Skills
+from saywhere.models.region_features import RegionFeatures, open_features
 
 __all__ = [
     "MITR",

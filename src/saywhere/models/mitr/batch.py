@@ -14,7 +14,7 @@ from torch.nn import functional
 from saywhere.core import InvalidValue, Narrative, WordBoxes
 from saywhere.core.alignment import NOWHERE
 from saywhere.language.vocabulary import PAD_ID, Vocabulary
-from saywhere.models.mitr.features import RegionFeatures
+from saywhere.models.region_features import RegionFeatures
 
 Photo = NDArray[np.uint8]
 """(height, width, 3) RGB."""

@@ -20,7 +20,7 @@ from saywhere.atomic import write_atomic
 from saywhere.core.errors import InvalidFile, InvalidValue, UnknownName
 from saywhere.language.vocabulary import Vocabulary
 from saywhere.models.mitr.batch import Example
-from saywhere.models.mitr.features import RegionFeatures
+from saywhere.models.region_features import RegionFeatures
 
 SPLITS = ("train", "validation", "test")
 _ARRAYS = ("regions", "region_boxes", "words", "boxes", "located")

@@ -17,7 +17,7 @@ from saywhere.core.errors import InvalidFile, InvalidValue
 from saywhere.core.frame import Frame
 from saywhere.core.regions import Box, BoxSet, Region, WholeImage
 from saywhere.core.trace import Trace
-from saywhere.models.patchioner.folder import fit, load_part, save_part
+from saywhere.models.folder import fit, load_part, save_part
 
 _KIND = "patchioner-aggregation"
 _FIRST_ALPHA = 0.1

@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from torch import Tensor, nn
 
 from saywhere.core.errors import InvalidFile, InvalidValue
-from saywhere.models.patchioner.folder import fit, load_part, save_part
+from saywhere.models.folder import fit, load_part, save_part
 from saywhere.models.patchioner.layers import as_vectors, unit
 
 Floats = NDArray[np.float32]

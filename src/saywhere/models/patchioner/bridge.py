@@ -21,7 +21,7 @@ from torch import Tensor, nn
 from torch.nn.functional import normalize
 
 from saywhere.core.errors import InvalidFile, InvalidValue, UnknownName
-from saywhere.models.patchioner.folder import fit, load_part, save_part
+from saywhere.models.folder import fit, load_part, save_part
 from saywhere.models.patchioner.memory import checked_rows
 
 Vectors = NDArray[np.float32]

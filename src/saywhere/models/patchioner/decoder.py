@@ -18,9 +18,9 @@ from torch.nn import functional
 
 from saywhere.core.errors import InvalidFile, InvalidValue, UnknownName
 from saywhere.language.vocabulary import BEGIN_ID, END_ID, FIRST_PIECE_ID, PAD_ID, Vocabulary
+from saywhere.models.folder import fit, load_part, save_part
 from saywhere.models.patchioner.config import DecoderConfig
 from saywhere.models.patchioner.decode import GREEDY, Rules, Said, Steps, Writer, Writing, Written, draws, search
-from saywhere.models.patchioner.folder import fit, load_part, save_part
 from saywhere.models.patchioner.layers import Block, Cache, Packed, as_vectors, initialise, unit
 
 __all__ = ["DecoderConfig", "PrefixDecoder", "Writer", "Writing", "Written"]

@@ -17,7 +17,7 @@ from torch import Tensor
 from torch.nn.functional import normalize
 
 from saywhere.core.errors import InvalidFile, InvalidValue
-from saywhere.models.patchioner.folder import load_part, save_part
+from saywhere.models.folder import load_part, save_part
 
 _KIND = "patchioner-gap-model"
 # Against directions in which captions hardly differ: this share of the mean variance is added to each.

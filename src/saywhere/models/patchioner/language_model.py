@@ -17,9 +17,9 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from saywhere.core.errors import InvalidFile, InvalidValue, require
+from saywhere.models.folder import fit, load_part, save_part
 from saywhere.models.patchioner.decode import GREEDY, Rules, Said, Writing, Written, draws, search
 from saywhere.models.patchioner.decoder import resting
-from saywhere.models.patchioner.folder import fit, load_part, save_part
 from saywhere.models.patchioner.layers import as_vectors, unit
 
 _KIND = "patchioner-language-model"

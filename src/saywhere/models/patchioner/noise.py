@@ -12,7 +12,7 @@ from torch import Tensor
 from torch.nn.functional import normalize
 
 from saywhere.core.errors import InvalidFile, InvalidValue
-from saywhere.models.patchioner.folder import load_part, save_part
+from saywhere.models.folder import load_part, save_part
 
 Sigma = float | tuple[float, float]
 

@@ -372,7 +372,7 @@ def _check(config: SeerConfig) -> None:
 
 def class_names(folder: Path, encoder: Any) -> ClassNames:
     """Names' vectors from the folder, beside the classifier that came with the encoder's weights."""
-    from saywhere.models.patchioner.folder import load_part
+    from saywhere.models.folder import load_part
 
     part = load_part(folder, "patchioner-class-names")
     classifier = getattr(encoder, "classifier", None)

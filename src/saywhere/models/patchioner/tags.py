@@ -15,7 +15,7 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 
 from saywhere.core import Box, Frame, InvalidFile, InvalidValue, Point, Region, Trace
-from saywhere.models.patchioner.folder import load_part, save_part
+from saywhere.models.folder import load_part, save_part
 from saywhere.vision import Found
 
 Floats = NDArray[np.float32]

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from saywhere.core.errors import InvalidFile, InvalidValue
-from saywhere.models.mitr.feature_files import Record, Records, open_records
+from saywhere.models.feature_files import Record, Records, open_records
 
 Floats = NDArray[np.float32]
 

@@ -16,8 +16,8 @@ import numpy as np
 import pytest
 
 from saywhere.core import InvalidFile, InvalidValue, UnknownName
+from saywhere.models.feature_files import arrays_in
 from saywhere.models.mitr import RegionFeatures, open_features
-from saywhere.models.mitr.feature_files import arrays_in
 
 WIDTH, HEIGHT = 640, 480
 IDS = ("9", "25", "391895")
