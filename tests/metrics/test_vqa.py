@@ -9,13 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from saywhere.core.answers import normalise_answer, soft_scores
 from saywhere.core.errors import InvalidValue, UnknownName
 from saywhere.metrics.vqa import (
     VQAAccuracy,
     YesNo,
-    normalise_answer,
     said_yes,
-    soft_scores,
     vqa_accuracy,
     yes_no_scores,
 )

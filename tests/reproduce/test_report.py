@@ -14,12 +14,16 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from saywhere.core import InvalidValue, Narrative, Trace, Utterance
-from saywhere.reproduce._cells import difference, grid, number
+from saywhere.core import AttentionMap, InvalidValue, Narrative, Trace, Utterance
+from saywhere.plots.heats import HeatPanel
+from saywhere.reproduce._cells import difference, grid, number, opening, probability, sweep_rows
 from saywhere.reproduce._examples import Scene
+from saywhere.reproduce._heats import HeatScene
 from saywhere.reproduce._markdown import _safe as markdown_safe
+from saywhere.reproduce._pictures import LIGHT
+from saywhere.reproduce._sweeps import draw_sweep
 from saywhere.reproduce.report import write_report
-from saywhere.reproduce.results import Claim, Column, Example, Results, Row, Table, judge
+from saywhere.reproduce.results import Claim, Column, Example, HeatExample, Results, Row, Sweep, Table, judge
 
 NAN = float("nan")
 LBM, CIDER = Column("LBM (k=0)", lower_is_better=True), Column("CIDEr")
@@ -30,6 +34,8 @@ OURS = Row(
     {"LBM (k=0)": 0.171},
 )
 EVIL = "<script>alert(1)</script>|*a_b*\n# x\x07\ud800"
+CORNER = AttentionMap([(1.0, 0.0), (0.0, 0.0)])
+CRITIQUE = "its critique"
 WALK = Trace([(0.1, 0.2, 0.0), (0.5, 0.5, 1.0), (0.9, 0.3, 2.0)])
 
 
@@ -146,11 +152,13 @@ def test_all_text_is_escaped(out: Path) -> None:
         paper=EVIL,
         settings={EVIL: EVIL},
         made_by={"git": [EVIL]},
-        tables=(Table(1, EVIL, (Column(EVIL),), (row, row)),),
-        claims=(Claim(EVIL, EVIL, EVIL, EVIL, (1.0,), 0.5, 1.5, "held"),),
+        tables=(Table(1, EVIL, (Column(EVIL),), (row, row), EVIL),),
+        claims=(Claim(EVIL, EVIL, EVIL, EVIL, (1.0,), 0.5, 1.5, "held", EVIL, 0.01, 0.06),),
         examples=(Example("photo.png", spoken(EVIL), {EVIL: spoken(EVIL)}),),
         curves={EVIL: [(0, 1.0)]},
         remarks=(EVIL, "- not a list"),
+        sweeps=(Sweep(EVIL, EVIL, EVIL, {EVIL: [(0, 1.0, 0.9, 1.1)]}, ((0, 1.0),), EVIL),),
+        heats=(HeatExample("photo.png", EVIL, (HeatPanel(EVIL, CORNER, note=EVIL),), marked=0, section=EVIL),),
     )
     text, page = _written_without_numbers(evil, out)
     assert "script" not in [tag for tag, _ in page.tags]
@@ -166,9 +174,10 @@ def _written_without_numbers(found: Results, out: Path) -> tuple[str, Page]:
     from saywhere.reproduce._page import page
 
     scenes = [Scene.of(example, out) for example in found.examples]
-    pictures = {"claims": "c", "curves": "d", "example 1": "e"}
-    plots = {name: {"light": b"x", "dark": b"y"} for name in ("claims", "curves")}
-    return markdown(found, scenes, pictures), Page(page(found, scenes, plots))
+    heats = [HeatScene.of(example, out) for example in found.heats]
+    pictures = dict.fromkeys(("claims", "curves", "sweep-1", "example 1", "heats 1"), "p")
+    plots = {name: {"light": b"x", "dark": b"y"} for name in ("claims", "curves", "sweep-1")}
+    return markdown(found, scenes, pictures, heats), Page(page(found, scenes, plots, heats))
 
 
 @pytest.mark.parametrize(
@@ -208,6 +217,20 @@ ODD = {
     "no photo": {"examples": (Example("gone.png", spoken("a cat"), {}),)},
     "silent models": {"examples": (Example("photo.png", Narrative("7"), {"m": Narrative("7", "a cat")}),)},
     "many models": {"examples": (Example("photo.png", spoken("a"), {f"m{i}" * 30: spoken("cat") for i in range(5)}),)},
+    "a broken sweep": {
+        "sweeps": (
+            Sweep("s", "x", "m", {}),
+            Sweep("s", "x", "m", {"a": []}, ((0, NAN),)),
+            Sweep("s", "x", "m", {"a": [(0, NAN, NAN, NAN)], "b": [(0, 1.0, -math.inf, math.inf)]}, ((0, 2.0),)),
+            Sweep("s", "x", "m", {f"row {i}" * 20: [(2, 1.0, 1.0, 1.0), (1, i, NAN, i + 1)] for i in range(9)}),
+        )
+    },
+    "heat maps of nothing": {
+        "heats": (
+            HeatExample("gone.png", "", ()),
+            HeatExample("photo.png", "word " * 99, tuple(HeatPanel("W" * 99, None, note="n " * 300) for _ in range(5))),
+        )
+    },
     "endless caption": {"examples": (Example("photo.png", spoken("cat " * 300), {"m": spoken("W" * 300)}),)},
 }
 
@@ -309,3 +332,147 @@ def test_a_simulated_narrator_is_not_called_a_person(out: Path, origin: str, tit
 def test_writing_a_report_needs_no_torch() -> None:
     code = "import sys, saywhere.reproduce.report; print('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "False\n"
+
+
+def panels() -> tuple[HeatPanel, ...]:
+    return HeatPanel("base", CORNER, [(0, 0, 0.5, 0.5)], "no ✗"), HeatPanel("human", None)
+
+
+def hint(**changes: object) -> Results:
+    """What a report about attention holds: claims of two sources, sections, a sweep and heat maps."""
+    good, bad = (Row(name, tuple({"CIDEr": level * i} for i in (1.1, 1.2, 1.4, 1.3, 1.5))) for name, level in GOOD_BAD)
+    swept = Sweep(
+        "By supervision", "% of training", "accuracy", {"HINT": [(0, 1, 0.5, 1.5), (6, 2, 1.75, 2.25)]}, ((6, 46.7),)
+    )
+    parts: dict[str, object] = {
+        "seeds": (0, 1, 2, 3, 4),
+        "tables": (
+            Table(3, "in the world", (CIDER,), (good, bad), "The world"),
+            Table(0, "faithfulness", (CIDER,), (good, bad), "The world"),
+            Table(0, "questions", (CIDER,), (good, bad), "Photos"),
+        ),
+        "claims": (judge("It helps.", CIDER, good, bad), judge("Noise helps.", CIDER, bad, good, CRITIQUE)),
+        "sweeps": (swept,),
+        "heats": (HeatExample("photo.png", "a *black* cat", panels(), marked=1),),
+    }
+    return bare(**{**parts, **changes})
+
+
+GOOD_BAD = (("HINT", 2.0), ("base", 1.0))
+
+
+def test_claims_of_each_source_stand_under_their_own_heading(out: Path) -> None:
+    text, page = written(hint(), out)
+    for said in (text, page.text):
+        assert "Of 1 claim of the paper: 1 held. Of 1 claim of its critique: 1 not held." in said
+        order = [said.index(part) for part in ("Claims of the paper", "It helps.", "Claims of its critique", "Noise")]
+        assert order == sorted(order)
+    assert "![Differences with 95 % intervals](pictures/claims-2-light.png)" in text
+    assert (out / "pictures" / "claims-2-dark.png").is_file()
+    only_paper = hint(claims=hint().claims[:1])
+    assert "1 claim: 1 held" in opening(only_paper)
+    text, page = written(only_paper, out)
+    assert "Claims of" not in text + page.text
+
+
+def test_both_tests_are_told_only_where_claims_were_tested(out: Path) -> None:
+    text, page = written(hint(), out)
+    assert "| p (t) | p (flips) |" in text
+    assert "| +1.300 | +1.104 to +1.496 | \\< 0.001 | 0.062 |" in text
+    for said in (text, page.text):
+        assert "With 5 seeds, flips cannot give less than 0.062." in said
+    text, page = written(bare(claims=results().claims), out)
+    assert "flips" not in text + page.text
+
+
+@pytest.mark.parametrize(
+    ("p", "text"), [(None, "–"), (NAN, "–"), (0.0, "< 0.001"), (0.00099, "< 0.001"), (0.0625, "0.062"), (1.0, "1.000")]
+)
+def test_a_probability_is_for_people(p: float | None, text: str) -> None:
+    assert probability(p) == text
+
+
+def test_judging_tests_a_claim_from_five_seeds_on() -> None:
+    def judged(n: int) -> Claim:
+        rows = [Row(name, tuple({"CIDEr": level * (i + 1)} for i in range(n))) for name, level in GOOD_BAD]
+        return judge("c", CIDER, *rows)
+
+    assert (judged(4).p, judged(4).p_flips) == (None, None)
+    assert judged(5).p_flips == 2 / 32
+    assert judged(5).p == pytest.approx(0.01324, abs=1e-4)
+    assert judged(5).differences == (1.0, 2.0, 3.0, 4.0, 5.0)
+
+
+def test_a_table_that_the_paper_has_not_has_no_number_and_sections_keep_tables_together(out: Path) -> None:
+    good, *_ = hint().tables
+    mixed = (*hint().tables[1:], good, Table(0, "alone", (CIDER,), ()))
+    text, page = written(hint(tables=mixed), out)
+    headings = [line for line in text.split("## Tables")[1].split("## Sweeps")[0].splitlines() if line.startswith("#")]
+    assert headings == [
+        *("### alone", "### The world", "#### faithfulness", "#### Table 3. in the world"),
+        *("### Photos", "#### questions"),
+    ]
+    assert "for Table 3 with" in page.text
+    assert "Table 0" not in text + page.text
+    assert [tag for tag, _ in page.tags].count("h4") == 3
+
+
+def test_a_column_shows_as_many_decimals_as_it_asks_for() -> None:
+    rows = (Row("a", ({"m": 47.046}, {"m": 47.146}), {"m": 46.73}), Row("b", ({"m": 0.02}, {"m": 0.02})))
+    made = grid(Table(1, "t", (Column("m", digits=1),), rows))
+    assert [[cell.text for cell in cells] for _, cells in made.rows] == [["47.1", "46.7"], ["0.0", "–"]]
+    assert made.rows[0][1][0].spread == "0.1"
+
+
+def test_a_sweep_gives_its_numbers_beside_its_plot(out: Path) -> None:
+    text, page = written(hint(), out)
+    assert "| % of training | 0 | 6 |" in text
+    assert "| HINT | 1.0 (0.5 to 1.5) | 2.0 (1.8 to 2.2) |" in text
+    assert "| the paper, on its own data | – | 46.7 |" in text
+    assert "2.0" in page.text
+    assert "1.8 to 2.2" in page.text
+    told = [tag["alt"] for name, tag in page.tags if name == "img" and "accuracy" in (tag["alt"] or "")]
+    assert told == ["accuracy over % of training, a line with a band for each row: HINT"]
+    assert json.loads((out / "numbers.json").read_text())["sweeps"][0]["series"]["HINT"][1] == [6, 2, 1.75, 2.25]
+
+
+def test_the_digits_of_a_sweep_follow_its_widest_interval() -> None:
+    _, rows = sweep_rows(Sweep("s", "x", "m", {"a": [(0, 0.30971, 0.3054, 0.3140), (1, 0.1, 0.09, 0.11)]}))
+    assert [(cell.mean, cell.interval) for cell in rows[0][1]] == [
+        ("0.310", "0.305 to 0.314"),
+        ("0.100", "0.090 to 0.110"),
+    ]
+
+
+def test_the_papers_line_has_an_axis_of_its_own() -> None:
+    swept = hint().sweeps[0]
+    ours, paper = draw_sweep(swept, LIGHT).axes
+    assert ours.get_ylim()[1] < 3 < 40 < paper.get_ylim()[0]
+    assert ours.get_xlim() == paper.get_xlim()
+    assert [band.get_paths()[0].vertices[:, 1].max() for band in ours.collections] == [2.25]
+    assert len(draw_sweep(dataclasses.replace(swept, paper=()), LIGHT).axes) == 1
+
+
+def test_lines_of_a_sweep_differ_in_more_than_their_colour() -> None:
+    swept = Sweep("s", "x", "m", {str(i): [(0, i, NAN, NAN), (1, i, NAN, NAN)] for i in range(9)})
+    lines = draw_sweep(swept, LIGHT).axes[0].lines
+    assert len({(line.get_marker(), line.get_linestyle()) for line in lines}) == 9
+
+
+def test_heat_maps_are_shown_with_their_words_and_told_in_words(out: Path) -> None:
+    text, page = written(hint(), out)
+    seen = "base: most attention at the top left, half of it on 25 % of the photo, 1 box outlined"
+    assert "1\\. a **\\*black\\*** cat" in text
+    assert f"![The photo; {seen}; human: no attention](pictures/heats-1.png)\n\n- base: no ✗" in text
+    assert (out / "pictures" / "heats-1.png").read_bytes().startswith(b"\x89PNG")
+    told = [tag["alt"] for name, tag in page.tags if name == "img" and (tag["src"] or "").startswith("data:image/webp")]
+    assert told == ["The photo itself", seen, "human: no attention"]
+    assert "a *black* cat" in page.text
+    assert [name for name, _ in page.tags].count("mark") == 1
+    assert "no ✗" in page.text
+
+
+def test_a_marked_word_that_the_heading_lacks_is_refused_before_anything_is_written(tmp_path: Path) -> None:
+    with pytest.raises(InvalidValue, match="marked word: is 2, but the heading has 2 words"):
+        write_report(bare(heats=(HeatExample("", "a cat", (), marked=2),)), tmp_path)
+    assert list(tmp_path.iterdir()) == []

@@ -13,12 +13,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from fastapi.testclient import TestClient
 from PIL import Image
 
 from saywhere.core import Box, Frame, Narrative, Region, WordBoxes
 from saywhere.core.errors import InvalidValue
 from saywhere.models.grounded import Grounded
+from saywhere.models.updown.answering import Answer
 from saywhere.studio.app import create_app
 from saywhere.studio.settings import Limits, StudioSettings
 from saywhere.vision import PhotoLike, View, read_photo
@@ -43,8 +45,30 @@ class FakeSight:
         return np.stack([region.weights(Frame.of_grid(*GRID)) for region in regions])
 
 
+class FakeScore:
+    """The score of a word or an answer is the sum of what a look gives each part, times how much it counts.
+
+    values: (r,) its features, one number each. attention: (r,).
+    """
+
+    def __init__(self, word: str, values: np.ndarray, attention: np.ndarray) -> None:
+        self.word, self.grid = word, GRID
+        self.features = torch.from_numpy(values.astype(np.float32))[:, None]
+        self.attention = torch.from_numpy(attention.astype(np.float32))
+        self.cells = torch.arange(len(values))
+        self.boxes_xyxy = np.array([[0, 0, 0.5, 1], [0.5, 0, 1, 1]], dtype=np.float32)
+
+    def __call__(self, features: torch.Tensor, present: torch.Tensor, items: torch.Tensor) -> torch.Tensor:
+        return (features[:, :, 0] * present * self.attention).sum(dim=1) - 1
+
+    def without_names(self) -> float | None:
+        return float(self(self.features[None], torch.ones(1, len(self.cells)), torch.zeros(1))) - 1
+
+
 class FakeLook:
-    """Says of a region how many patches it covers; finds every word in the middle."""
+    """Says of a region how many patches it covers; finds every word in the middle; answers what nobody asked."""
+
+    question_kinds = ("is there a …?",)
 
     def __init__(self, seer: FakeSeer, view: View) -> None:
         self.seer, self.view, self.sight = seer, view, FakeSight()
@@ -65,6 +89,23 @@ class FakeLook:
     def narrate(self, most: int) -> Narrative:
         return self.grounded(" ".join(["A", "thing.", *["Another."] * most])).narrative("photo", origin=self.seer.name)
 
+    def answer(self, question: str, region: Region | None = None) -> Answer:
+        self.seer.before_answer()
+        if not question.split():
+            raise InvalidValue("question", "has no word")
+        best = "yes" if region is None else "here"
+        return Answer(best, 0.7, ((best, 0.7), ("no", 0.25), ("2", 0.05)), np.array([0.75, 0.25]), ("flurb",))
+
+    def word_score(self, region: Region, text: str, index: int) -> FakeScore:
+        words = text.split()
+        if index >= len(words):
+            raise InvalidValue("word", f"{index} is none of the {len(words)} words")
+        values = np.linspace(1, -1, GRID[0] * GRID[1])
+        return FakeScore(words[index], values, self.sight.weights([region]).ravel())
+
+    def answer_score(self, question: str, region: Region | None = None, answer: str = "") -> FakeScore:
+        return FakeScore(answer or self.answer(question, region).text, np.array([1.0, 0.5]), np.array([0.75, 0.25]))
+
 
 class FakeSeer:
     """looks: the keys of the photos looked at. batches: the number of regions of every request for captions."""
@@ -83,6 +124,12 @@ class FakeSeer:
 
     def see(self, view: View, image: None = None, image_id: str = "photo") -> FakeLook:
         return FakeLook(self, view)
+
+
+class AnsweringSeer(FakeSeer):
+    """The same with a part that answers."""
+
+    skills = ("caption", "ground", "narrate", "answer")  # type: ignore[assignment]
 
 
 @pytest.fixture

@@ -34,7 +34,7 @@ from schemathesis.transport.serialization import Binary
 
 from saywhere.studio.app import create_app
 from saywhere.studio.settings import StudioSettings
-from tests.studio.conftest import FakeSeer, narrative, png, wav
+from tests.studio.conftest import AnsweringSeer, narrative, png, wav
 
 CASES = int(os.environ.get("SAYWHERE_API_CASES", "40"))
 CHECKS = [
@@ -55,6 +55,9 @@ OPERATIONS = [
     "POST /api/photos/{photo_id}/captions",
     "POST /api/photos/{photo_id}/ground",
     "POST /api/photos/{photo_id}/narrate",
+    "POST /api/photos/{photo_id}/why",
+    "POST /api/photos/{photo_id}/answer",
+    "POST /api/photos/{photo_id}/why-answer",
     "POST /api/looks",
     "GET /api/jobs/{job_id}",
     "DELETE /api/jobs/{job_id}",
@@ -106,7 +109,7 @@ class Server:
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     folder: Path = tmp_path_factory.mktemp("openapi")
     with socket.create_server(("127.0.0.1", 0)) as listening, requests.Session() as session:
-        app = create_app(StudioSettings(folder, port=listening.getsockname()[1]), seer=FakeSeer())
+        app = create_app(StudioSettings(folder, port=listening.getsockname()[1]), seer=AnsweringSeer())
         running = uvicorn.Server(uvicorn.Config(app, log_config=None, access_log=False, timeout_graceful_shutdown=1))
         thread = threading.Thread(target=running.run, kwargs={"sockets": [listening]})
         thread.start()

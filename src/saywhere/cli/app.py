@@ -9,17 +9,21 @@ import typer
 
 import saywhere
 from saywhere.cli import (
+    asking,
     assets,
     benchmark,
     build,
     data,
+    hint,
     look,
     patchioner,
+    questions,
     report,
     reproduce,
     score,
     seeing,
     studio,
+    study,
     training,
     world,
 )
@@ -38,17 +42,24 @@ app = typer.Typer(
 app.command("caption")(seeing.caption)
 app.command("ground")(seeing.ground)
 app.command("narrate")(seeing.narrate)
+app.command("answer")(asking.answer)
+app.command("why")(asking.why)
 app.command("look")(look.look)
 app.command("studio")(studio.studio)
+app.add_typer(study.app, name="study")
 app.add_typer(data.app, name="data")
 app.add_typer(score.app, name="score")
 app.add_typer(world.app, name="world")
 app.command("prepare")(training.prepare)
 app.command("train")(training.train)
 app.command("eval")(training.evaluate)
+reproduce.app.command("hint")(hint.hint)
 reproduce.app.command("patchioner")(patchioner.patchioner)
 app.add_typer(reproduce.app, name="reproduce")
 app.add_typer(report.app, name="report")
+build.app.command("questions")(questions.questions)
+build.app.command("priors")(questions.priors)
+build.app.command("visual-words")(questions.visual_words)
 build.app.command("trace-benchmark")(benchmark.trace_benchmark)
 app.add_typer(build.app, name="build")
 app.add_typer(assets.app, name="assets")

@@ -19,6 +19,8 @@ from saywhere.cli.console import counted, err, out
 from saywhere.core.errors import InvalidFile, InvalidValue, require
 
 if TYPE_CHECKING:
+    from fastapi import FastAPI
+
     from saywhere.studio.settings import StudioSettings
 
 
@@ -45,7 +47,7 @@ def studio(
     loading.find(model)
     if photos is not None:
         _take(photos, settings)
-    with _bound(settings) as listening:
+    with bound(settings) as listening:
         _serve(replace(settings, port=listening.getsockname()[1]), listening, browser)
 
 
@@ -65,7 +67,7 @@ def _take(folder: Path, settings: StudioSettings) -> None:
     err.print(f"{taken:,} photos taken from {folder}", markup=False)
 
 
-def _bound(settings: StudioSettings) -> socket.socket:
+def bound(settings: StudioSettings) -> socket.socket:
     """A socket that listens already, so that the page can be opened at once."""
     try:
         family, _, _, _, address = socket.getaddrinfo(settings.host, settings.port, type=socket.SOCK_STREAM)[0]
@@ -80,19 +82,24 @@ def _serve(settings: StudioSettings, listening: socket.socket, browser: bool) ->
     # With both cores of two taken, a caption took 0.4 s instead of 5 when they slept at once; that made looks slower
     # (0.41 s against 0.33). Read when torch is first imported.
     os.environ.setdefault("GOMP_SPINCOUNT", "10000")
-    import uvicorn
-
     from saywhere.studio.app import create_app
 
-    logging.basicConfig(level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s")
     address = page_address(settings)
     out.print(f"saywhere Studio: {address}", markup=False)
     err.print(f"Photos and narratives are kept in {settings.folder}. Ctrl-C ends the Studio.", markup=False)
-    if browser:
-        webbrowser.open(address)
+    run(create_app(settings), listening, address if browser else None)
+
+
+def run(app: FastAPI, listening: socket.socket, opened: str | None) -> None:
+    """Serve until Ctrl-C. opened: an address to open in the browser first."""
+    import uvicorn
+
+    logging.basicConfig(level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s")
+    if opened is not None:
+        webbrowser.open(opened)
     server = uvicorn.Server(
         uvicorn.Config(
-            create_app(settings),
+            app,
             log_config=None,
             access_log=False,
             server_header=False,

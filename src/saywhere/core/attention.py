@@ -57,9 +57,8 @@ class AttentionMap:
     @classmethod
     def from_boxes(cls, boxes_xyxy: ArrayLike, shape: tuple[int, int] = DEFAULT_SHAPE) -> AttentionMap:
         """(n, 4) boxes: each adds 1 to what it covers, in proportion at its edges."""
-        frame = Frame.of_grid(*shape)
-        boxes = owned(boxes_xyxy, "boxes", (None, 4))
-        return cls(np.sum([frame.coverage(box) for box in boxes], axis=0) if len(boxes) else np.zeros(shape))
+        along_y, along_x = Frame.of_grid(*shape).coverages(boxes_xyxy)
+        return cls(along_y.T @ along_x)
 
     @classmethod
     def from_masks(cls, masks: Iterable[ArrayLike], shape: tuple[int, int] = DEFAULT_SHAPE) -> AttentionMap:
@@ -92,8 +91,8 @@ class AttentionMap:
         areas = np.prod(clipped[:, 2:] - clipped[:, :2], axis=1)
         if (areas <= 0).any():
             raise InvalidValue(f"region {int(np.argmax(areas <= 0))}", "has no area on the image")
-        frame = Frame.of_grid(*self.values.shape)
-        inside = np.array([(frame.coverage(box) * self.values).sum() for box in clipped]) / self.values.size
+        along_y, along_x = Frame.of_grid(*self.values.shape).coverages(clipped)
+        inside = np.einsum("nh,hw,nw->n", along_y, self.values, along_x, optimize=True) / self.values.size
         outside = np.maximum(self.values.mean() - inside, 0)
         mean_in = inside / areas
         mean_out = np.divide(outside, 1 - areas, out=mean_in.copy(), where=1 - areas > 1e-12)

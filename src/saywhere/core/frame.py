@@ -157,19 +157,23 @@ class Frame:
 
     def coverage(self, box_xyxy: ArrayLike) -> Floats:
         """(rows, cols) share of each cell's area that the box, clipped to the photo, covers."""
-        x1, y1, x2, y2 = np.clip(owned(box_xyxy, "box", (4,)), 0, 1)
-        x, y = self.cell_edges()
-        along_x = _overlap(x, x1, x2)
-        along_y = _overlap(y, y1, y2)
+        along_y, along_x = self.coverages(owned(box_xyxy, "box", (4,))[None])
         return np.outer(along_y, along_x)
+
+    def coverages(self, boxes_xyxy: ArrayLike) -> tuple[Floats, Floats]:
+        """(n, rows) and (n, cols) shares of each row's height and each column's width that (n, 4) boxes, clipped to
+        the photo, cover; `coverage` of a box is their product."""
+        x1, y1, x2, y2 = np.clip(owned(boxes_xyxy, "boxes", (None, 4)), 0, 1).T[:, :, None]
+        x, y = self.cell_edges()
+        return _overlap(y, y1, y2), _overlap(x, x1, x2)
 
     @property
     def _cells_per_px(self) -> Floats:
         return np.array([self.cols / self.input_size[0], self.rows / self.input_size[1]])
 
 
-def _overlap(edges: Floats, low: float, high: float) -> Floats:
-    """(n,) share of each interval between edges that [low, high] covers."""
+def _overlap(edges: Floats, low: Floats, high: Floats) -> Floats:
+    """(n, k) share of each of k intervals between edges that [low, high], (n, 1), covers."""
     shared = np.minimum(edges[1:], high) - np.maximum(edges[:-1], low)
     share: Floats = np.clip(shared, 0, None) / np.diff(edges)
     return share

@@ -13,10 +13,14 @@ from saywhere.learn.tables import checked
 from saywhere.learn.task import Task, TaskClass
 
 _TASKS: dict[str, str] = {
+    "hint-caption": "saywhere.learn.hint_task:HintCaptionTask",
+    "hint-vqa": "saywhere.learn.hint_task:HintVqaTask",
     "mitr": "saywhere.models.mitr.task:MitrTask",
     "patchioner-alignment": "saywhere.models.patchioner.tasks:AlignmentTask",
     "patchioner-decoder": "saywhere.models.patchioner.tasks:DecoderTask",
     "patchioner-reward": "saywhere.learn.reward:RewardTask",
+    "updown-caption": "saywhere.models.updown.task:UpDnCaptionTask",
+    "updown-vqa": "saywhere.models.updown.task:UpDnVqaTask",
 }
 
 

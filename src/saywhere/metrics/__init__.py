@@ -1,5 +1,6 @@
 """Measures: each one a function, and a class with update, compute and reset."""
 
+from saywhere.core.answers import normalise_answer, soft_scores
 from saywhere.metrics.attention import CC, KL, NSS, SIM, AUCJudd, auc_judd, cc, kl, nss, sim
 from saywhere.metrics.captions import (
     Bleu,
@@ -50,8 +51,6 @@ from saywhere.metrics.vqa import (
     VQAScores,
     YesNo,
     YesNoScores,
-    normalise_answer,
-    soft_scores,
     vqa_accuracy,
     yes_no_scores,
 )

@@ -65,7 +65,12 @@ def _index(shares: ArrayLike) -> NDArray[np.int64]:
 
 def hex_colours(shares: ArrayLike) -> list[str]:
     """#rrggbb for each of (n,) shares."""
-    return ["#" + bytes(rgb).hex() for rgb in np.rint(time_colours(shares) * 255).astype(np.uint8)]
+    return as_hex(time_colours(shares))
+
+
+def as_hex(srgb: Floats) -> list[str]:
+    """#rrggbb for each of (n, 3) colours in [0, 1]."""
+    return ["#" + bytes(rgb).hex() for rgb in np.rint(srgb * 255).astype(np.uint8)]
 
 
 @dataclass(frozen=True, slots=True)

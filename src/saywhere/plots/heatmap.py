@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from numpy.typing import ArrayLike
 
 from saywhere.core import AttentionMap, Trace
 from saywhere.plots.colour import STEPS, Floats, time_colours
-from saywhere.plots.photo import PhotoLike, load_photo
+from saywhere.plots.photo import Photo, PhotoLike, load_photo
 from saywhere.plots.sheet import (
     MARGIN_IN,
     QUIET,
@@ -21,7 +23,7 @@ from saywhere.plots.sheet import (
 )
 from saywhere.plots.trace import WIDTH_IN
 
-_NO_TRACE = Trace.from_segments([])
+NO_TRACE = Trace.from_segments([])
 _STRONGEST = 0.82
 
 
@@ -32,30 +34,45 @@ def draw_heatmap(photo: PhotoLike, attention: AttentionMap) -> Figure:
     """
     loaded = load_photo(photo)
     inner = WIDTH_IN - 2 * MARGIN_IN
-    height = photo_height_in(loaded, _NO_TRACE, inner)
+    height = photo_height_in(loaded, NO_TRACE, inner)
     figure = new_sheet(WIDTH_IN, height + 2 * MARGIN_IN + 0.1 + SCALE_BAR_IN)
-    if loaded.image is not None:
-        loaded = load_photo(loaded.image.convert("L").convert("RGB"))
-    axes = add_photo(figure, Place(MARGIN_IN, MARGIN_IN, inner, height), loaded, _NO_TRACE, fade=0.05)
+    axes = add_grey_photo(figure, Place(MARGIN_IN, MARGIN_IN, inner, height), loaded)
+    add_heat(axes, attention)
+    add_heat_scale(figure, Place(MARGIN_IN, MARGIN_IN + height + 0.14, inner, SCALE_BAR_IN))
+    return figure
+
+
+def add_grey_photo(figure: Figure, place: Place, photo: Photo) -> Axes:
+    """The photo without its colours, which would mix with the heat's; else as `add_photo`."""
+    grey = photo if photo.image is None else Photo(photo.image.convert("L").convert("RGB"))
+    return add_photo(figure, place, grey, NO_TRACE, fade=0.05)
+
+
+def add_heat(axes: Axes, attention: AttentionMap) -> None:
+    """Lay the map, relative to its highest value, over axes in fractions of the photo."""
     share = attention.values / attention.values.max()
     heat = np.concatenate([time_colours(share), _opacity(share)[..., None]], axis=-1)
     axes.imshow(heat, extent=(0, 1, 1, 0), interpolation="bilinear", aspect="auto", zorder=1)
-    _add_scale(figure, Place(MARGIN_IN, MARGIN_IN + height + 0.14, inner, SCALE_BAR_IN))
-    return figure
+
+
+def heat_colours(shares: ArrayLike) -> Floats:
+    """(…, 3) sRGB in [0, 1]: how shares of the highest value look on a light grey photo."""
+    opacity = _opacity(np.asarray(shares, dtype=np.float64))[..., None]
+    colours: Floats = time_colours(shares) * opacity + 0.75 * (1 - opacity)
+    return colours
+
+
+def add_heat_scale(figure: Figure, place: Place) -> None:
+    """A strip with the colour of every share of the highest value, and what its ends mean beneath."""
+    strip = add_axes(figure, Place(place.x, place.y, place.width, 0.1))
+    strip.imshow(heat_colours(np.linspace(0, 1, STEPS))[None], aspect="auto")
+    write(figure, "no attention", place.x, place.y + 0.27, size=7.5, colour=QUIET)
+    write(
+        figure, "most attention", place.x + place.width, place.y + 0.27, size=7.5, colour=QUIET
+    ).set_horizontalalignment("right")
 
 
 def _opacity(share: Floats) -> Floats:
     """Rises faster than the value at first, so that weak attention is seen, too."""
     opacity: Floats = _STRONGEST * share**0.4
     return opacity
-
-
-def _add_scale(figure: Figure, place: Place) -> None:
-    shares = np.linspace(0, 1, STEPS)
-    strip = add_axes(figure, Place(place.x, place.y, place.width, 0.1))
-    opacity = _opacity(shares)[:, None]
-    strip.imshow((time_colours(shares) * opacity + 0.75 * (1 - opacity))[None], aspect="auto")
-    write(figure, "no attention", place.x, place.y + 0.27, size=7.5, colour=QUIET)
-    write(
-        figure, "most attention", place.x + place.width, place.y + 0.27, size=7.5, colour=QUIET
-    ).set_horizontalalignment("right")

@@ -108,7 +108,8 @@ def add_photo(figure: Figure, place: Place, photo: Photo, trace: Trace, fade: fl
         axes.imshow(canvas, extent=(0, 1, 1, 0), aspect="auto", zorder=0)
         reason = drawable(shortened(photo.missing, 70))
         backing = {"fc": "0.94", "ec": "none", "pad": 2}
-        axes.text(0.015, 0.035, reason, zorder=8, bbox=backing, **font_settings(8, QUIET))
+        # Hung from the top, not set on a line: on a low canvas it would stand out above.
+        axes.text(0.015, 0.025, reason, zorder=8, bbox=backing, **{**font_settings(8, QUIET), "va": "top"})
     axes.set_xlim(x1, x2)
     axes.set_ylim(y2, y1)
     return axes

@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
 from saywhere.core.errors import InvalidValue
 from saywhere.plots.facts import counted
-from saywhere.reproduce.results import Claim, Column, Results, Row, Table
+from saywhere.reproduce.paired import least_p_flips
+from saywhere.reproduce.results import PAPER, Claim, Column, Results, Row, Sweep, Table
 
 NOTHING = "–"
 """Stands where there is no number."""
+PAPER_ROW = "the paper, on its own data"
+"""Name of the paper's row of a sweep."""
 SYMBOLS = {"held": "✓", "not held": "✗", "undecided": "?"}
 _FEWEST_DIGITS, _MOST_DIGITS = 3, 6
 _LONGEST_FACT = 60
+_Item = TypeVar("_Item")
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +31,7 @@ class Heading:
     name: str
     lower_is_better: bool
     has_paper: bool
+    digits: int
 
     @property
     def arrow(self) -> str:
@@ -53,11 +58,52 @@ class Grid:
     notes: list[str]
 
 
+@dataclass(frozen=True, slots=True)
+class ClaimGroup:
+    """Claims of one source. whose: empty if all claims of a report are the paper's. plot: the name of theirs."""
+
+    whose: str
+    plot: str
+    claims: list[Claim]
+
+    @property
+    def heading(self) -> str:
+        return f"Claims of {self.whose}" if self.whose else ""
+
+
+@dataclass(frozen=True, slots=True)
+class SweepCell:
+    """A mean of a sweep, and its 95 % interval, empty if unknown."""
+
+    mean: str
+    interval: str
+
+
+def grouped(items: Iterable[_Item], name: Callable[[_Item], str]) -> dict[str, list[_Item]]:
+    """Items by name, in the order of first appearance; those without a name come first."""
+    groups: dict[str, list[_Item]] = {"": []}
+    for item in items:
+        groups.setdefault(name(item), []).append(item)
+    return {name: group for name, group in groups.items() if group}
+
+
+def claim_groups(claims: Sequence[Claim]) -> list[ClaimGroup]:
+    """The claims by source."""
+    groups = grouped(claims, lambda claim: claim.source)
+    if list(groups) == [PAPER]:
+        return [ClaimGroup("", "claims", groups[PAPER])]
+    return [
+        ClaimGroup("the paper" if source == PAPER else source, f"claims-{i}" if i > 1 else "claims", group)
+        for i, (source, group) in enumerate(groups.items(), 1)
+    ]
+
+
 def grid(table: Table) -> Grid:
-    headings = [Heading(c.name, c.lower_is_better, _paper_knows(table, c)) for c in table.columns]
+    headings = [Heading(c.name, c.lower_is_better, _paper_knows(table, c), c.digits) for c in table.columns]
     columns = [cells for heading in headings for cells in _columns(table, heading)]
     rows = [(row.name, [column[i] for column in columns]) for i, row in enumerate(table.rows)]
-    return Grid(f"Table {table.number}. {table.title}", headings, rows, list(_notes(table)))
+    title = f"Table {table.number}. {table.title}" if table.number else table.title
+    return Grid(title, headings, rows, list(_notes(table)))
 
 
 def _paper_knows(table: Table, column: Column) -> bool:
@@ -68,11 +114,17 @@ def _columns(table: Table, heading: Heading) -> Iterator[list[Cell]]:
     measured = [_finite(row, heading.name) for row in table.rows]
     means = [float(np.mean(values)) if values else math.nan for values in measured]
     bests = _best(means, heading.lower_is_better)
-    yield [Cell(number(m), _spread(v), b) for m, v, b in zip(means, measured, bests, strict=True)]
+    yield [
+        Cell(number(m, heading.digits), _spread(v, heading.digits), b)
+        for m, v, b in zip(means, measured, bests, strict=True)
+    ]
     if heading.has_paper:
         printed = [row.paper.get(heading.name, math.nan) for row in table.rows]
         bests = _best(printed, heading.lower_is_better)
-        yield [Cell(number(value), best=best, paper=True) for value, best in zip(printed, bests, strict=True)]
+        yield [
+            Cell(number(value, heading.digits), best=best, paper=True)
+            for value, best in zip(printed, bests, strict=True)
+        ]
 
 
 def _finite(row: Row, measure: str) -> list[float]:
@@ -80,8 +132,8 @@ def _finite(row: Row, measure: str) -> list[float]:
     return [value for value in values if math.isfinite(value)]
 
 
-def _spread(values: Sequence[float]) -> str:
-    return number(float(np.std(values, ddof=1))) if len(values) > 1 else ""
+def _spread(values: Sequence[float], digits: int) -> str:
+    return number(float(np.std(values, ddof=1)), digits) if len(values) > 1 else ""
 
 
 def _best(values: Sequence[float], lower_is_better: bool) -> list[bool]:
@@ -108,7 +160,7 @@ def number(value: float, digits: int = _FEWEST_DIGITS, signed: bool = False) -> 
     if not math.isfinite(value):
         return NOTHING
     text = f"{value:+.{digits}f}" if signed else f"{value:.{digits}f}"
-    if abs(value) >= 1e5 or (value and abs(value) < 0.5 * 10**-digits):
+    if abs(value) >= 1e5 or (value and abs(value) < 0.5 * 10 ** -max(digits, _FEWEST_DIGITS)):
         text = f"{value:+.1e}" if signed else f"{value:.1e}"
     return text.replace("-", "−")
 
@@ -128,12 +180,66 @@ def difference(claim: Claim) -> tuple[str, str]:
     if not has_interval(claim):
         seeds = len(claim.differences)
         return number(mean, signed=True), f"no interval from {counted(seeds, 'seed')}"
-    width = claim.high - claim.low
-    # As many digits as show the interval's width to two places.
-    digits = math.ceil(1 - math.log10(width)) if width > 0 else _FEWEST_DIGITS
-    digits = min(max(digits, _FEWEST_DIGITS), _MOST_DIGITS)
+    digits = _digits(claim.high - claim.low, _FEWEST_DIGITS)
     low, high = number(claim.low, digits, signed=True), number(claim.high, digits, signed=True)
     return number(mean, digits, signed=True), f"{low} to {high}"
+
+
+def _digits(width: float, fewest: int) -> int:
+    """As many digits as show an interval's width to two places."""
+    return min(max(math.ceil(1 - math.log10(width)), fewest), _MOST_DIGITS) if width > 0 else _FEWEST_DIGITS
+
+
+def tested(claims: Sequence[Claim]) -> bool:
+    return any(claim.p is not None or claim.p_flips is not None for claim in claims)
+
+
+def probability(p: float | None) -> str:
+    """For people: 0.012, < 0.001, or a dash where there is none."""
+    return number(math.nan) if p is None else "< 0.001" if p < 0.001 else number(p)
+
+
+def about_claims(results: Results) -> str:
+    """How to read the claims' numbers."""
+    parts = [f"A positive difference is as claimed, whatever the direction of the measure. {results.paired}"]
+    if tested(results.claims):
+        parts.append(
+            "p (t): two-sided paired t-test over seeds. p (flips): exact two-sided test by all flips of the signs of "
+            "the seeds' differences. Neither is corrected for the number of claims; verdicts come from the intervals."
+        )
+    for n in sorted({len(claim.differences) for claim in results.claims if claim.p_flips is not None}):
+        parts.append(f"With {counted(n, 'seed')}, flips cannot give less than {least_p_flips(n):.2g}.")
+    return " ".join(parts)
+
+
+ABOUT_SWEEPS = "Lines join the means over seeds; bands are their 95 % intervals, as given beneath."
+
+
+def about_sweep(sweep: Sweep) -> str:
+    """What a plot of it shows."""
+    return f"{sweep.measure} over {sweep.across}, a line with a band for each row: {'; '.join(sweep.series)}"
+
+
+def sweep_rows(sweep: Sweep) -> tuple[list[str], list[tuple[str, list[SweepCell]]]]:
+    """The amounts, and for each row its means with their intervals; the paper's row comes last."""
+    values = {name: {x: (mean, low, high) for x, mean, low, high in points} for name, points in sweep.series.items()}
+    printed = {x: (y, math.nan, math.nan) for x, y in sweep.paper}
+    rows = {**values, **({PAPER_ROW: printed} if printed else {})}
+    amounts = sorted({x for points in rows.values() for x in points})
+    widths = [high - low for points in values.values() for _, low, high in points.values()]
+    # One for the whole sweep, so that its numbers can be compared at a glance.
+    digits = _digits(max((width for width in widths if math.isfinite(width)), default=0.0), fewest=1)
+    nothing = (math.nan, math.nan, math.nan)
+    shown = [
+        (name, [_sweep_cell(*points.get(x, nothing), digits=digits) for x in amounts]) for name, points in rows.items()
+    ]
+    return [f"{x:g}" for x in amounts], shown
+
+
+def _sweep_cell(mean: float, low: float, high: float, digits: int) -> SweepCell:
+    known = math.isfinite(low) and math.isfinite(high)
+    interval = f"{number(low, digits)} to {number(high, digits)}" if known else ""
+    return SweepCell(number(mean, digits), interval)
 
 
 def check_verdicts(claims: Sequence[Claim]) -> None:
@@ -145,17 +251,21 @@ def check_verdicts(claims: Sequence[Claim]) -> None:
 def opening(results: Results) -> str:
     """One paragraph: what was run, and how the claims fared."""
     rows = len({row.name for table in results.tables for row in table.rows if row.scores})
-    tables = sorted({table.number for table in results.tables})
+    tables = sorted({table.number for table in results.tables if table.number})
     parts = [f"{counted(rows, 'row')} compared anew"]
     if tables:
         parts.append(f"for {'Table' if len(tables) == 1 else 'Tables'} {_listed([str(n) for n in tables])}")
     if results.seeds:
         noun = "seed" if len(results.seeds) == 1 else "seeds"
         parts.append(f"with {noun} {_listed([str(seed) for seed in results.seeds])}")
-    found = {verdict: sum(claim.verdict == verdict for claim in results.claims) for verdict in SYMBOLS}
+    return " ".join([f"{' '.join(parts)}.", *(_outcome(group) for group in claim_groups(results.claims))])
+
+
+def _outcome(group: ClaimGroup) -> str:
+    found = {verdict: sum(claim.verdict == verdict for claim in group.claims) for verdict in SYMBOLS}
     outcome = _listed([f"{n} {verdict}" for verdict, n in found.items() if n])
-    checked = f" Of {counted(len(results.claims), 'claim')}: {outcome}." if results.claims else ""
-    return f"{' '.join(parts)}.{checked}"
+    whose = f" of {group.whose}" if group.whose else ""
+    return f"Of {counted(len(group.claims), 'claim')}{whose}: {outcome}."
 
 
 def key_facts(results: Results) -> str:

@@ -37,7 +37,8 @@ from saywhere.reproduce.results import Example
 MOST_WORDS = 200
 """Captions are cut after so many words, and say so."""
 LONGEST_WORD = 40
-_ACROSS, _PANEL_IN, _GAP_IN = 4, 3.1, 0.26
+PANEL_IN = 3.1
+_ACROSS, _GAP_IN = 4, 0.26
 _TITLE_PT, _TITLE_IN = 10, 0.2
 _WORD_PT, _LINE_IN, _SPACE_IN = 9.5, 0.235, 0.055
 _NOTE_PT, _NOTE_IN = 8.5, 0.18
@@ -91,11 +92,15 @@ class Scene:
 
 def panel_webp(scene: Scene, panel: Panel) -> bytes:
     """The photo with one trace, for the page; the words stand beneath it as text."""
-    figure = new_sheet(_PANEL_IN, scene.height_in(_PANEL_IN))
-    place = Place(0, 0, _PANEL_IN, scene.height_in(_PANEL_IN))
+    figure = new_sheet(PANEL_IN, scene.height_in(PANEL_IN))
+    place = Place(0, 0, PANEL_IN, scene.height_in(PANEL_IN))
     add_trace(add_photo(figure, place, scene.photo, scene.view, _FADE), panel.narrative.trace, scene.scale)
+    return webp(figure)
+
+
+def webp(figure: Figure) -> bytes:
+    """A picture for the page. Nothing beside the photo, where a trace leaves it: the page may be light or dark."""
     buffer = io.BytesIO()
-    # Nothing beside the photo, where a trace leaves it: the page may be light or dark.
     figure.savefig(buffer, format="webp", dpi=_PAGE_DPI, facecolor="none", pil_kwargs={"quality": 88})
     return buffer.getvalue()
 
@@ -104,22 +109,22 @@ def draw_example(scene: Scene) -> Figure:
     """All panels on one sheet, each with its words beneath, and one scale of time for all."""
     across = min(_ACROSS, len(scene.panels))
     lines = [scene.panels[i : i + across] for i in range(0, len(scene.panels), across)]
-    photo_in = scene.height_in(_PANEL_IN)
+    photo_in = scene.height_in(PANEL_IN)
     titles_in = [0.1 + _TITLE_IN * max(len(_title_lines(panel)) for panel in line) for line in lines]
     texts_in = [max(_text_height_in(panel) for panel in line) for line in lines]
     heights = [title + photo_in + text for title, text in zip(titles_in, texts_in, strict=True)]
-    width = 2 * MARGIN_IN + across * _PANEL_IN + (across - 1) * _GAP_IN
+    width = 2 * MARGIN_IN + across * PANEL_IN + (across - 1) * _GAP_IN
     figure = new_sheet(width, 2 * MARGIN_IN + sum(heights) + 0.12 + SCALE_BAR_IN)
     top = MARGIN_IN
     for line, title_in, height in zip(lines, titles_in, heights, strict=True):
         for i, panel in enumerate(line):
-            place = Place(MARGIN_IN + i * (_PANEL_IN + _GAP_IN), top + title_in, _PANEL_IN, photo_in)
+            place = Place(MARGIN_IN + i * (PANEL_IN + _GAP_IN), top + title_in, PANEL_IN, photo_in)
             add_trace(add_photo(figure, place, scene.photo, scene.view, _FADE), panel.narrative.trace, scene.scale)
             for j, text in enumerate(reversed(_title_lines(panel))):
                 write(figure, text, place.x, place.y - 0.09 - j * _TITLE_IN, size=_TITLE_PT, bold=True)
             _add_words(figure, panel, scene.scale, place.x, place.y + photo_in + 0.12)
         top += height
-    bar_in = min(width - 2 * MARGIN_IN, 2 * _PANEL_IN + _GAP_IN)
+    bar_in = min(width - 2 * MARGIN_IN, 2 * PANEL_IN + _GAP_IN)
     add_time_scale(figure, Place(MARGIN_IN, top + 0.17, bar_in, SCALE_BAR_IN), scene.scale)
     return figure
 
@@ -134,16 +139,16 @@ def _texts(words: Sequence[Word]) -> list[str]:
 
 
 def _set(texts: Sequence[str]) -> tuple[list[tuple[int, float]], int]:
-    return flow([text_width_in(text, _WORD_PT) for text in texts], _PANEL_IN, _SPACE_IN)
+    return flow([text_width_in(text, _WORD_PT) for text in texts], PANEL_IN, _SPACE_IN)
 
 
 def _note_lines(panel: Panel) -> list[str]:
-    return [line for note in panel.notes for line in wrap(shortened(note, 400), _PANEL_IN, _NOTE_PT)]
+    return [line for note in panel.notes for line in wrap(shortened(note, 400), PANEL_IN, _NOTE_PT)]
 
 
 def _title_lines(panel: Panel) -> list[str]:
     # Bold letters are wider than `wrap` thinks.
-    return wrap(shortened(panel.title, 90), _PANEL_IN * 0.86, _TITLE_PT)
+    return wrap(shortened(panel.title, 90), PANEL_IN * 0.86, _TITLE_PT)
 
 
 def _add_words(figure: Figure, panel: Panel, scale: TimeScale, x: float, below: float) -> None:

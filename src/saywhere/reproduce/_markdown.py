@@ -3,68 +3,120 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from typing import TypeVar
 
 from saywhere.plots.text import printable
 from saywhere.reproduce._cells import (
+    ABOUT_SWEEPS,
     SYMBOLS,
     Cell,
     Grid,
+    SweepCell,
+    about_claims,
     about_ours,
     about_paper,
+    about_sweep,
+    claim_groups,
     difference,
     grid,
+    grouped,
     key_facts,
     opening,
+    probability,
     settings_rows,
+    sweep_rows,
+    tested,
 )
 from saywhere.reproduce._examples import Scene
-from saywhere.reproduce.results import Claim, Results
+from saywhere.reproduce._heats import ABOUT, HeatScene
+from saywhere.reproduce.results import Claim, Results, Sweep
 
+_Item = TypeVar("_Item")
 _SPECIAL = re.compile(r"([\\`*_\[\]<>|~$&])")
 # What would make a list or heading of a line's beginning: "- ", "# ", "1. ".
 _OPENS_BLOCK = re.compile(r"^(\s*\d+(?=[.)](?:\s|$))|\s*(?=[-+=#]))")
 
 
-def markdown(results: Results, scenes: Sequence[Scene], pictures: dict[str, str]) -> str:
-    """pictures: file, relative to the report, for "claims", "curves" and "example 1" …; those not drawn are absent."""
+def markdown(
+    results: Results, scenes: Sequence[Scene], pictures: dict[str, str], heats: Sequence[HeatScene] = ()
+) -> str:
+    """pictures: file, relative to the report, for "claims" (and of other sources "claims-2" …), "curves", "sweep-1" …,
+    "example 1" … and "heats 1" …; those not drawn are absent.
+    """
     blocks = [f"# {_safe(results.title)}", _safe(opening(results)), _safe(key_facts(results))]
     if results.claims:
-        blocks += ["## Did the claims hold?", _claims(results.claims, results.paired)]
-        blocks += [_image("Differences with 95 % intervals", pictures["claims"])]
+        blocks += ["## Did the claims hold?", *_claim_groups(results, pictures)]
     if results.tables:
         blocks += ["## Tables", f"{_safe(about_ours(results))} {_safe(about_paper(results, 'Slanted'))}"]
-        blocks += [_table(grid(table)) for table in results.tables]
+        blocks += _in_groups(results.tables, lambda table: table.section, lambda table, mark: _table(grid(table), mark))
+    if results.sweeps:
+        sweeps = list(enumerate(results.sweeps, 1))
+        blocks += ["## Sweeps", _safe(ABOUT_SWEEPS)]
+        blocks += _in_groups(
+            sweeps, lambda n: n[1].section, lambda n, mark: _sweep(n[1], pictures[f"sweep-{n[0]}"], mark)
+        )
     if "curves" in pictures:
         blocks += ["## How they learned", _image("Validation measure over steps for each row", pictures["curves"])]
     if scenes:
         blocks.append("## Examples")
         blocks += [_example(i, scene, pictures[f"example {i}"]) for i, scene in enumerate(scenes, 1)]
+    if heats:
+        blocks += ["## Heat maps", _safe(ABOUT)]
+        looks = list(enumerate(heats, 1))
+        blocks += _in_groups(looks, lambda n: n[1].example.section, lambda n, _: _heats(*n, pictures[f"heats {n[0]}"]))
     if results.remarks:
         blocks += ["## Remarks", "\n".join(f"- {_safe(remark)}" for remark in results.remarks)]
     blocks += ["## What was run", _settings(results)]
     return "\n\n".join(blocks) + "\n"
 
 
-def _claims(claims: Sequence[Claim], paired: str) -> str:
+def _in_groups(items: Sequence[_Item], name: Callable[[_Item], str], shown: Callable[[_Item, str], str]) -> list[str]:
+    """Items under the names of their groups. shown: an item and what marks its heading."""
+    blocks = []
+    for group_name, group in grouped(items, name).items():
+        blocks += [*_section(group_name), *(shown(item, "####" if group_name else "###") for item in group)]
+    return blocks
+
+
+def _section(name: str) -> list[str]:
+    return [f"### {_safe(name)}"] if name else []
+
+
+def _claim_groups(results: Results, pictures: dict[str, str]) -> Iterator[str]:
+    """What the numbers mean stands once: under the only table, or before the first of several."""
+    groups = claim_groups(results.claims)
+    with_tests = tested(results.claims)
+    if len(groups) > 1:
+        yield _safe(about_claims(results))
+    for group in groups:
+        yield from _section(group.heading)
+        yield _claims(group.claims, with_tests)
+        if len(groups) == 1:
+            yield _safe(about_claims(results))
+        yield _image("Differences with 95 % intervals", pictures[group.plot])
+
+
+def _claims(claims: Sequence[Claim], with_tests: bool) -> str:
     rows = []
     for claim in claims:
         mean, interval = difference(claim)
         compared = f"{_safe(claim.better)} \\> {_safe(claim.worse)}"
         verdict = f"{SYMBOLS[claim.verdict]} {claim.verdict}"
-        rows.append([verdict, _safe(claim.text), compared, _safe(claim.measure), mean, interval])
+        tests = [_safe(probability(claim.p)), _safe(probability(claim.p_flips))] if with_tests else []
+        rows.append([verdict, _safe(claim.text), compared, _safe(claim.measure), mean, interval, *tests])
     headings = ["Verdict", "Claim", "Rows compared", "Measure", "Mean difference", "95 % interval"]
-    after = f"A positive difference is as claimed, whatever the direction of the measure. {paired}"
-    return f"{_rows(headings, rows, numeric={4, 5})}\n\n{after}"
+    headings += ["p (t)", "p (flips)"] if with_tests else []
+    return _rows(headings, rows, numeric={4, 5, 6, 7})
 
 
-def _table(table: Grid) -> str:
+def _table(table: Grid, mark: str) -> str:
     headings = ["Model"]
     for heading in table.headings:
         headings += [f"{_safe(heading.name)} {heading.arrow}", *(["*paper*"] if heading.has_paper else [])]
     rows = [[_safe(name), *(_cell(cell) for cell in cells)] for name, cells in table.rows]
     notes = [_safe(note) for note in table.notes]
-    return "\n\n".join([f"### {_safe(table.title)}", _rows(headings, rows, set(range(1, len(headings)))), *notes])
+    return "\n\n".join([f"{mark} {_safe(table.title)}", _rows(headings, rows, set(range(1, len(headings)))), *notes])
 
 
 def _cell(cell: Cell) -> str:
@@ -78,6 +130,25 @@ def _example(number: int, scene: Scene, picture: str) -> str:
     said = [f"- {_safe(panel.title)}: {_safe(panel.narrative.caption) or '–'}" for panel in scene.panels]
     titles = ", ".join(panel.title for panel in scene.panels)
     return "\n\n".join([_image(f"Example {number}: traces of {titles}", picture), "\n".join(said)])
+
+
+def _sweep(sweep: Sweep, picture: str, mark: str) -> str:
+    amounts, values = sweep_rows(sweep)
+    rows = [[_safe(name), *map(_sweep_cell, cells)] for name, cells in values]
+    numbers = _rows([_safe(sweep.across), *amounts], rows, set(range(1, len(amounts) + 1)))
+    return "\n\n".join([f"{mark} {_safe(sweep.title)}", _image(about_sweep(sweep), picture), numbers])
+
+
+def _sweep_cell(cell: SweepCell) -> str:
+    return f"{cell.mean} ({cell.interval})" if cell.interval else cell.mean
+
+
+def _heats(number: int, heat: HeatScene, picture: str) -> str:
+    words = " ".join(f"**{_safe(word)}**" if marked else _safe(word) for word, marked in heat.words)
+    notes = [f"- {_safe(panel.title)}: {_safe(panel.note)}" for panel in heat.example.panels if panel.note]
+    return "\n\n".join(
+        [f"{number}\\. {words}", _image(heat.described(), picture), *(["\n".join(notes)] if notes else [])]
+    )
 
 
 def _settings(results: Results) -> str:

@@ -4,57 +4,61 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from html import escape
 from importlib.resources import files
 from string import Template
+from typing import TypeVar
 
 import numpy as np
 
-from saywhere.plots.colour import hex_colours
+from saywhere.plots.colour import as_hex, hex_colours
 from saywhere.plots.facts import word_time_s
+from saywhere.plots.heatmap import heat_colours
 from saywhere.plots.text import printable, seconds, shortened
 from saywhere.reproduce._cells import (
+    ABOUT_SWEEPS,
     SYMBOLS,
     Cell,
     Grid,
+    about_claims,
     about_ours,
     about_paper,
+    about_sweep,
+    claim_groups,
     difference,
     grid,
+    grouped,
     key_facts,
     opening,
+    probability,
     settings_rows,
+    sweep_rows,
+    tested,
 )
 from saywhere.reproduce._examples import LONGEST_WORD, Panel, Scene, panel_webp
-from saywhere.reproduce.results import Claim, Results
+from saywhere.reproduce._heats import ABOUT, HeatScene, Picture
+from saywhere.reproduce.results import Claim, Results, Sweep
 
 _N_COLOURS = 64
+_Item = TypeVar("_Item")
+_HEAT_LEGEND = (
+    '<p class="legend"><span>no attention</span>'
+    '<span class="ramp heat" role="img" aria-label="colours from grey over violet and red to yellow"></span>'
+    "<span>most attention</span></p>\n"
+)
 _BEATS = '<span class="spoken">better than</span><span aria-hidden="true">&gt;</span>'
 
 
-def page(results: Results, scenes: Sequence[Scene], plots: Mapping[str, Mapping[str, bytes]]) -> str:
-    """plots: for "claims" and "curves", if drawn, the PNG on "light" and on "dark" paper."""
-    sections = []
-    if results.claims:
-        about = f"A positive difference is as claimed, whatever the direction of the measure. {results.paired}"
-        forest = _plot("Differences with 95 % intervals, a tick for each seed", plots["claims"])
-        sections.append(_section("Did the claims hold?", [about], _claims(results.claims) + forest))
-    if results.tables:
-        tables = "\n".join(_table(grid(table)) for table in results.tables)
-        sections.append(_section("Tables", [about_ours(results), about_paper(results, "Lighter")], tables))
-    if "curves" in plots:
-        about = "Each panel shows one row, and all others in grey, on the same axes."
-        curves = _plot("Validation measure over steps for each row", plots["curves"])
-        sections.append(_section("How they learned", [about], curves))
-    if scenes:
-        about = "Colours tell time, alike in all pictures of an example. A ring is the first point, a square the last."
-        shown = "\n".join(_example(i, scene) for i, scene in enumerate(scenes, 1))
-        sections.append(_section("Examples", [about], shown))
-    if results.remarks:
-        items = "".join(f"<li>{_safe(remark)}</li>" for remark in results.remarks)
-        sections.append(_section("Remarks", [], f'<ul class="remarks">{items}</ul>'))
-    sections.append(_section("What was run", [], _settings(results)))
+def page(
+    results: Results,
+    scenes: Sequence[Scene],
+    plots: Mapping[str, Mapping[str, bytes]],
+    heats: Sequence[HeatScene] = (),
+) -> str:
+    """plots: for "claims" (and of other sources "claims-2" …), "curves" and "sweep-1" …, if drawn, the PNG on "light"
+    and on "dark" paper.
+    """
     style = _style()
     return Template(_asset("saywhere.reproduce", "report.html")).substitute(
         title=_safe(results.title),
@@ -62,8 +66,54 @@ def page(results: Results, scenes: Sequence[Scene], plots: Mapping[str, Mapping[
         style=style,
         opening=_safe(opening(results)),
         facts=_safe(key_facts(results)),
-        sections="\n".join(sections),
+        sections="\n".join(_sections(results, scenes, plots, heats)),
     )
+
+
+def _sections(
+    results: Results, scenes: Sequence[Scene], plots: Mapping[str, Mapping[str, bytes]], heats: Sequence[HeatScene]
+) -> Iterator[str]:
+    if results.claims:
+        yield _section("Did the claims hold?", [about_claims(results)], _claim_groups(results, plots))
+    if results.tables:
+        tables = _in_groups(
+            results.tables, lambda table: table.section, lambda table, level: _table(grid(table), level)
+        )
+        yield _section("Tables", [about_ours(results), about_paper(results, "Lighter")], tables)
+    if results.sweeps:
+        numbered = list(enumerate(results.sweeps, 1))
+        sweeps = _in_groups(
+            numbered, lambda n: n[1].section, lambda n, level: _sweep(n[1], plots[f"sweep-{n[0]}"], level)
+        )
+        yield _section("Sweeps", [ABOUT_SWEEPS], sweeps)
+    if "curves" in plots:
+        about = "Each panel shows one row, and all others in grey, on the same axes."
+        curves = _plot("Validation measure over steps for each row", plots["curves"])
+        yield _section("How they learned", [about], curves)
+    if scenes:
+        about = "Colours tell time, alike in all pictures of an example. A ring is the first point, a square the last."
+        shown = "\n".join(_example(i, scene) for i, scene in enumerate(scenes, 1))
+        yield _section("Examples", [about], shown)
+    if heats:
+        looks = list(enumerate(heats, 1))
+        maps = _in_groups(looks, lambda n: n[1].example.section, lambda n, _: _heats(*n))
+        yield _section("Heat maps", [ABOUT], _HEAT_LEGEND + maps)
+    if results.remarks:
+        items = "".join(f"<li>{_safe(remark)}</li>" for remark in results.remarks)
+        yield _section("Remarks", [], f'<ul class="remarks">{items}</ul>')
+    yield _section("What was run", [], _settings(results))
+
+
+def _in_groups(items: Sequence[_Item], name: Callable[[_Item], str], shown: Callable[[_Item, int], str]) -> str:
+    """Items under the names of their groups. shown: an item and the level of its heading."""
+    parts = []
+    for group_name, group in grouped(items, name).items():
+        parts += [*_group_name(group_name), *(shown(item, 4 if group_name else 3) for item in group)]
+    return "\n".join(parts)
+
+
+def _group_name(name: str) -> list[str]:
+    return [f'<h3 class="group-name">{_safe(name)}</h3>'] if name else []
 
 
 def _section(title: str, about: Sequence[str], content: str) -> str:
@@ -71,7 +121,17 @@ def _section(title: str, about: Sequence[str], content: str) -> str:
     return f'<section class="part"><h2>{_safe(title)}</h2>{paragraphs}\n{content}\n</section>'
 
 
-def _claims(claims: Sequence[Claim]) -> str:
+def _claim_groups(results: Results, plots: Mapping[str, Mapping[str, bytes]]) -> str:
+    with_tests = tested(results.claims)
+    parts = []
+    for group in claim_groups(results.claims):
+        label = "Differences with 95 % intervals, a tick for each seed"
+        forest = _plot(f"{group.heading}: {label.lower()}" if group.whose else label, plots[group.plot])
+        parts += [*_group_name(group.heading), _claims(group.claims, with_tests, group.heading or "Claims") + forest]
+    return "\n".join(parts)
+
+
+def _claims(claims: Sequence[Claim], with_tests: bool, label: str) -> str:
     rows = []
     for claim in claims:
         mean, interval = difference(claim)
@@ -81,16 +141,24 @@ def _claims(claims: Sequence[Claim]) -> str:
             f'{claim.verdict}</span></td><th scope="row">{_safe(claim.text)}</th>'
             f'<td class="rows">{_safe(claim.better)} {_BEATS} {_safe(claim.worse)}'
             f'<span class="sub">{_safe(claim.measure)}</span></td>'
-            f'<td class="number">{mean}<span class="sub">{interval}</span></td></tr>'
+            f'<td class="number">{mean}<span class="sub">{interval}</span></td>'
+            f"{_tests(claim) if with_tests else ''}</tr>"
         )
     head = '<th scope="col">Verdict</th><th scope="col">Claim</th><th scope="col">Rows compared</th>'
     head += '<th scope="col" class="number">Mean difference<span class="sub">95 % interval</span></th>'
+    if with_tests:
+        head += '<th scope="col" class="number">p (t)<span class="sub">p (flips)</span></th>'
     return _scrolled(
-        "Claims", f'<table class="claims"><thead><tr>{head}</tr></thead><tbody>{"".join(rows)}</tbody></table>'
+        label, f'<table class="claims"><thead><tr>{head}</tr></thead><tbody>{"".join(rows)}</tbody></table>'
     )
 
 
-def _table(table: Grid) -> str:
+def _tests(claim: Claim) -> str:
+    t, flips = _safe(probability(claim.p)), _safe(probability(claim.p_flips))
+    return f'<td class="number">{t}<span class="sub">{flips}</span></td>'
+
+
+def _table(table: Grid, level: int) -> str:
     groups, heads = [], []
     for heading in table.headings:
         which = "lower is better" if heading.lower_is_better else "higher is better"
@@ -103,13 +171,41 @@ def _table(table: Grid) -> str:
     body = "".join(f'<tr><th scope="row">{_safe(name)}</th>{"".join(map(_cell, row))}</tr>' for name, row in table.rows)
     content = f'<table class="scores"><thead>{head}</thead><tbody>{body}</tbody></table>'
     notes = "".join(f'<p class="note">{_safe(note)}</p>' for note in table.notes)
-    return f'<h3>{_safe(table.title)}</h3><div class="fit">{_scrolled(table.title, content)}</div>{notes}'
+    return f'<h{level}>{_safe(table.title)}</h{level}><div class="fit">{_scrolled(table.title, content)}</div>{notes}'
 
 
 def _cell(cell: Cell) -> str:
     text = f'<b class="best">{cell.text}</b>' if cell.best else cell.text
     spread = f' <span class="spread">± {cell.spread}</span>' if cell.spread else ""
     return f'<td class="number{" paper" if cell.paper else ""}">{text}{spread}</td>'
+
+
+def _sweep(sweep: Sweep, plot: Mapping[str, bytes], level: int) -> str:
+    amounts, values = sweep_rows(sweep)
+    heads = "".join(f'<th class="number" scope="col">{amount}</th>' for amount in amounts)
+    body = ""
+    for name, cells in values:
+        numbers = "".join(
+            f'<td class="number">{cell.mean}<span class="sub">{cell.interval}</span></td>' for cell in cells
+        )
+        body += f'<tr><th scope="row">{_safe(name)}</th>{numbers}</tr>'
+    head = f'<tr><th scope="col">{_safe(sweep.across)}</th>{heads}</tr>'
+    table = f'<table class="scores sweep"><thead>{head}</thead><tbody>{body}</tbody></table>'
+    title = f"<h{level}>{_safe(sweep.title)}</h{level}>"
+    return f'{title}{_plot(about_sweep(sweep), plot)}<div class="fit">{_scrolled(sweep.title, table)}</div>'
+
+
+def _heats(number: int, heat: HeatScene) -> str:
+    words = " ".join(f"<mark>{_safe(word)}</mark>" if marked else _safe(word) for word, marked in heat.words)
+    panels = "\n".join(_heat_panel(picture) for picture in heat.pictures())
+    content = f'<p class="caption asked" dir="auto">{words}</p><div class="panels">{panels}</div>'
+    return f'<article class="card example heats" aria-label="Heat maps {number}">{content}</article>'
+
+
+def _heat_panel(picture: Picture) -> str:
+    note = f'<p class="note">{_safe(picture.note)}</p>' if picture.note else ""
+    image = f'<img src="{_data("image/webp", picture.webp)}" alt="{_safe(picture.seen)}">'
+    return f"<figure><h3>{_safe(picture.title)}</h3>{image}<figcaption>{note}</figcaption></figure>"
 
 
 def _settings(results: Results) -> str:
@@ -154,7 +250,8 @@ def _panel(number: int, scene: Scene, panel: Panel) -> str:
 
 def _style() -> str:
     colours = hex_colours(np.linspace(0, 1, _N_COLOURS))
-    ramp = f":root {{ --ramp: {', '.join(colours[::7])}; }}\n"
+    heat = as_hex(heat_colours(np.linspace(0, 1, 17)))
+    ramp = f":root {{ --ramp: {', '.join(colours[::7])}; --heat: {', '.join(heat)}; }}\n"
     classes = "\n".join(f".c{i} {{ --c: {colour}; }}" for i, colour in enumerate(colours))
     return _asset("saywhere.plots", "page.css") + _asset("saywhere.reproduce", "report.css") + ramp + classes
 

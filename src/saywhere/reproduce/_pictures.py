@@ -1,4 +1,4 @@
-"""The two plots of a report: the claims' intervals, and how the rows learned. Each on light and on dark paper."""
+"""Plots of a report: the claims' intervals, and how the rows learned. Each on light and on dark paper."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class Palette:
-    """Colours of one paper, as in the page's style. verdicts: a colour for each."""
+    """Colours of one paper, as in the page's style. verdicts: a colour for each. series: for lines in one plot."""
 
     paper: str
     ink: str
@@ -32,39 +32,47 @@ class Palette:
     line: str
     accent: str
     verdicts: Mapping[str, str]
+    series: tuple[str, ...]
 
 
 LIGHT = Palette(
     *("#ffffff", "#1f1e1c", "#6a675f", "#d9d5cc", "#6b2fb3"),
     {"held": "#0b6b4f", "not held": "#b3261e", "undecided": "#6a675f"},
+    ("#6b2fb3", "#c2571a", "#0b7a75", "#2b6cb0", "#b0246e", "#7a7414"),
 )
 DARK = Palette(
     *("#1e1d20", "#edebe6", "#a39f97", "#48464e", "#c79bf2"),
     {"held": "#5fd0a5", "not held": "#ff9a8f", "undecided": "#a39f97"},
+    ("#c79bf2", "#f2a36b", "#58cfc6", "#86b7f0", "#f08fbe", "#cfc76a"),
 )
 PALETTES = {"light": LIGHT, "dark": DARK}
 
-_WIDTH_IN = 7.6
-_INNER_IN = _WIDTH_IN - 2 * MARGIN_IN
-_CLAIM_IN, _AXIS_IN, _GROUP_IN = 0.56, 0.3, 0.34
+WIDTH_IN = 7.6
+_INNER_IN = WIDTH_IN - 2 * MARGIN_IN
+_HEADING_IN, _CLAIM_IN, _AXIS_IN, _GROUP_IN = 0.27, 0.56, 0.3, 0.34
 _ACROSS, _PANEL_IN, _GAP_IN, _TITLE_IN = 3, 1.25, 0.36, 0.17
 _STEPS_IN = 0.3
 _MARKERS = {"held": "o", "not held": "X", "undecided": "D"}
 
 
-def draw_claims(claims: Sequence[Claim], palette: Palette) -> Figure:
+def draw_claims(claims: Sequence[Claim], palette: Palette, heading: str = "") -> Figure:
     """A forest plot: for each claim the mean difference with its interval, and a small tick for each seed.
 
-    Claims about one measure share an axis; measures have different units, so each has its own.
+    Claims about one measure share an axis; measures have different units, so each has its own. heading: whose claims.
     """
     groups = {claim.measure: [c for c in claims if c.measure == claim.measure] for claim in claims}
     heights = [_GROUP_IN + len(group) * _CLAIM_IN + _AXIS_IN for group in groups.values()]
-    figure = new_sheet(_WIDTH_IN, 2 * MARGIN_IN + sum(heights))
+    # Bold letters are wider than `wrap` thinks.
+    lines = wrap(shortened(heading, 160), 0.86 * _INNER_IN, 10.5)
+    figure = new_sheet(WIDTH_IN, 2 * MARGIN_IN + len(lines) * _HEADING_IN + sum(heights))
     figure.set_facecolor(palette.paper)
     top = MARGIN_IN
+    for line in lines:
+        write(figure, line, MARGIN_IN, top + 0.14, size=10.5, colour=palette.ink, bold=True)
+        top += _HEADING_IN
     for (measure, group), height in zip(groups.items(), heights, strict=True):
-        heading = f"{shortened(measure, 40)}: difference, positive as claimed"
-        write(figure, heading, MARGIN_IN, top + 0.14, size=9, colour=palette.quiet)
+        about = f"{shortened(measure, 40)}: difference, positive as claimed"
+        write(figure, about, MARGIN_IN, top + 0.14, size=9, colour=palette.quiet)
         place = Place(MARGIN_IN, top + _GROUP_IN, _INNER_IN, len(group) * _CLAIM_IN)
         _draw_group(add_axes(figure, place), group, palette)
         top += height
@@ -75,7 +83,7 @@ def _draw_group(axes: Axes, claims: Sequence[Claim], palette: Palette) -> None:
     low, high = _span([_values(claim) for claim in claims])
     axes.set_xlim(low, high)
     axes.set_ylim(len(claims), 0)
-    _decorate(axes, palette, "x")
+    decorate(axes, palette, "x")
     axes.axvline(0, color=palette.quiet, lw=1, ls=(0, (3, 2)), zorder=1)
     for i, claim in enumerate(claims):
         colour, y = palette.verdicts[claim.verdict], i + 0.72
@@ -117,7 +125,7 @@ def draw_curves(curves: Mapping[str, Curve], palette: Palette) -> Figure:
     titles = {name: wrap(shortened(name, 70), width, 8.5) for name in points}
     title_in = 0.08 + _TITLE_IN * max(len(lines) for lines in titles.values())
     rows = -(-len(points) // _ACROSS)
-    figure = new_sheet(_WIDTH_IN, 2 * MARGIN_IN + rows * (title_in + _PANEL_IN + _STEPS_IN) + 0.12)
+    figure = new_sheet(WIDTH_IN, 2 * MARGIN_IN + rows * (title_in + _PANEL_IN + _STEPS_IN) + 0.12)
     figure.set_facecolor(palette.paper)
     everything = np.concatenate([*points.values(), np.empty((0, 2))])
     for i, name in enumerate(points):
@@ -151,7 +159,7 @@ def _draw_panel(axes: Axes, points: Mapping[str, _Floats], name: str, everything
         axes.plot(*own[-1], "o", color=palette.accent, ms=4, zorder=5, clip_on=False)
     else:
         axes.text(0.5, 0.5, "no values", ha="center", transform=axes.transAxes, **font_settings(8.5, palette.quiet))
-    _decorate(axes, palette, "both")
+    decorate(axes, palette, "both")
 
 
 def _points(curve: Curve) -> _Floats:
@@ -160,7 +168,7 @@ def _points(curve: Curve) -> _Floats:
     return points[np.isfinite(points).all(axis=1)]
 
 
-def _decorate(axes: Axes, palette: Palette, which: str) -> None:
+def decorate(axes: Axes, palette: Palette, which: str) -> None:
     axes.set_axis_on()
     axes.set_facecolor(palette.paper)
     for side in ("top", "right", *(["left"] if which == "x" else [])):

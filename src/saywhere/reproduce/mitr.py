@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import shutil
 from collections.abc import Callable, Collection, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -26,6 +24,7 @@ from saywhere.reproduce.mitr_guided import is_world, prepare_guided
 from saywhere.reproduce.mitr_rows import CLAIMS, ROWS, TABLES, RowPlan, TablePlan
 from saywhere.reproduce.mitr_run import Job, Made, RunScale, read_made, run_job, training_minutes
 from saywhere.reproduce.mitr_world import WorldScale, prepare_world
+from saywhere.reproduce.pool import run_jobs
 from saywhere.reproduce.report import write_report
 from saywhere.reproduce.results import Column, Example, Results, Row, Table, judge, load_scores, save_scores
 
@@ -106,18 +105,12 @@ def _run_all(jobs: Sequence[Job], all_jobs: Collection[Job], plan: Plan, progres
     waiting = [job for job in jobs if not (job.folder / "made.json").exists()]
     waiting.sort(key=lambda job: -(job.row.model.get("cycle", 0) > 0) * job.row.model.get("layers", 1) - 0.1)
     total = plan.run.steps * len(all_jobs)
-    if not plan.workers:
-        for job in waiting:
-            progress("training", sum(_steps_done(one) for one in all_jobs), total)
-            run_job(job)
-        return
-    with ProcessPoolExecutor(plan.workers, multiprocessing.get_context("spawn")) as pool:
-        open_jobs: set[Future[Path]] = {pool.submit(run_job, job) for job in waiting}
-        while open_jobs:
-            done, open_jobs = wait(open_jobs, timeout=2, return_when=FIRST_COMPLETED)
-            for finished in done:
-                finished.result()
-            progress("training", sum(_steps_done(job) for job in all_jobs), total)
+    run_jobs(
+        waiting,
+        run_job,
+        plan.workers,
+        lambda: progress("training", sum(_steps_done(one) for one in all_jobs), total),
+    )
 
 
 def _steps_done(job: Job) -> int:

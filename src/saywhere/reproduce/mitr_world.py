@@ -73,7 +73,7 @@ def prepare_world(folder: Path, scale: WorldScale, progress: Progress) -> None:
         narratives.append(PreparedNarrative(narrative.image_id, split, one.words, one.boxes, one.located, narrative.id))
     for (scene, _), split in zip(pairs, splits, strict=True):
         if split == "test":
-            _save_photo(folder / "photos" / f"{scene.image_id}.png", scene.photo)
+            save_photo(folder / "photos" / f"{scene.image_id}.png", scene.photo)
     save_prepared(folder, images, narratives, vocabulary, {"world": asdict(scale)})
 
 
@@ -99,6 +99,7 @@ def regions_of(scene: Scene, patches: NDArray[np.float16]) -> RegionFeatures:
     return RegionFeatures(pooled.astype(np.float32), np.array(boxes, dtype=np.float32))
 
 
-def _save_photo(path: Path, photo: NDArray[np.uint8]) -> None:
+def save_photo(path: Path, photo: NDArray[np.uint8]) -> None:
+    """As PNG, whole or not at all."""
     with write_atomic(path) as file:
         Image.fromarray(photo).save(file, format="PNG")

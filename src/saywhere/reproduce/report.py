@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from matplotlib.figure import Figure
 
 from saywhere.atomic import write_atomic
 from saywhere.plots.sheet import save_png
-from saywhere.reproduce._cells import check_verdicts
+from saywhere.reproduce._cells import check_verdicts, claim_groups
 from saywhere.reproduce._examples import Scene, draw_example
+from saywhere.reproduce._heats import HeatScene
 from saywhere.reproduce._markdown import markdown
 from saywhere.reproduce._page import page
 from saywhere.reproduce._pictures import PALETTES, Palette, draw_claims, draw_curves
+from saywhere.reproduce._sweeps import draw_sweep
 from saywhere.reproduce.results import Results, save_numbers
 
 PICTURES = "pictures"
 """Folder beside report.md with what it shows."""
+_PHOTOS_DPI = 110
+"""Of sheets with several whole photos, which would be large files."""
 
 
 def write_report(results: Results, out: Path) -> None:
@@ -28,19 +33,30 @@ def write_report(results: Results, out: Path) -> None:
     """
     check_verdicts(results.claims)
     scenes = [Scene.of(example, out) for example in results.examples]
-    drawings: dict[str, Callable[[Palette], Figure]] = {}
-    if results.claims:
-        drawings["claims"] = lambda palette: draw_claims(results.claims, palette)
-    if results.curves:
-        drawings["curves"] = lambda palette: draw_curves(results.curves, palette)
-    plots = {name: _plot(draw, out / PICTURES / name) for name, draw in drawings.items()}
+    heats = [HeatScene.of(example, out) for example in results.heats]
+    plots = {name: _plot(draw, out / PICTURES / name) for name, draw in _drawings(results).items()}
     pictures = {name: f"{PICTURES}/{name}-light.png" for name in plots}
     for i, scene in enumerate(scenes, 1):
         pictures[f"example {i}"] = f"{PICTURES}/traces-{i}.png"
         save_png(draw_example(scene), out / pictures[f"example {i}"])
+    for i, heat in enumerate(heats, 1):
+        pictures[f"heats {i}"] = f"{PICTURES}/heats-{i}.png"
+        save_png(heat.draw(), out / pictures[f"heats {i}"], dpi=_PHOTOS_DPI)
     save_numbers(results, out / "numbers.json")
-    _write(out / "report.md", markdown(results, scenes, pictures))
-    _write(out / "report.html", page(results, scenes, plots))
+    _write(out / "report.md", markdown(results, scenes, pictures, heats))
+    _write(out / "report.html", page(results, scenes, plots, heats))
+
+
+def _drawings(results: Results) -> dict[str, Callable[[Palette], Figure]]:
+    """What draws each plot, by name: "claims", "claims-2" …, one for each source; "curves"; "sweep-1" …"""
+    drawings: dict[str, Callable[[Palette], Figure]] = {}
+    for group in claim_groups(results.claims):
+        drawings[group.plot] = partial(draw_claims, group.claims, heading=group.heading)
+    if results.curves:
+        drawings["curves"] = partial(draw_curves, results.curves)
+    for i, sweep in enumerate(results.sweeps, 1):
+        drawings[f"sweep-{i}"] = partial(draw_sweep, sweep)
+    return drawings
 
 
 def _plot(draw: Callable[[Palette], Figure], stem: Path) -> dict[str, bytes]:

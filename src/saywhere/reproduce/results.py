@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 import numpy as np
@@ -12,14 +13,22 @@ import numpy as np
 from saywhere.atomic import write_atomic
 from saywhere.core.errors import InvalidFile
 from saywhere.core.narrative import Narrative
+from saywhere.reproduce.paired import LEAST_SEEDS, compare
+
+if TYPE_CHECKING:
+    from saywhere.plots.heats import HeatPanel
+
+PAPER = "paper"
+"""Source of the paper's own claims."""
 
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """One measure of a table. name: as in the heading. lower_is_better: for distances."""
+    """One measure of a table. name: as in the heading. lower_is_better: for distances. digits: decimals to show."""
 
     name: str
     lower_is_better: bool = False
+    digits: int = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,21 +53,27 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A table in the paper's form. number: the paper's. title: what is compared, on which data, here."""
+    """A table in the paper's form. number: the paper's; 0 if the paper has none like it.
+
+    title: what is compared, on which data, here. section: tables of one section stand together under its name.
+    """
 
     number: int
     title: str
     columns: tuple[Column, ...]
     rows: tuple[Row, ...]
+    section: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """A sentence of the paper, and whether it held here.
+    """A sentence of the paper, or of someone else about it, and whether it held here.
 
     measure: what was compared. better, worse: names of the rows. differences: for each seed, how much better `better`
     was (positive: as claimed, whatever the direction). low, high: 95 % interval of the mean difference, paired over
     seeds. verdict: "held", "not held" (the other way round) or "undecided" (the interval holds 0).
+    source: whose claim, as in "claims of …"; `PAPER` is the paper. p, p_flips: two-sided tests over seeds, as in
+    `Comparison`; None if not tested.
     """
 
     text: str
@@ -69,24 +84,21 @@ class Claim:
     low: float
     high: float
     verdict: str
+    source: str = PAPER
+    p: float | None = None
+    p_flips: float | None = None
 
 
-def judge(text: str, measure: Column, better: Row, worse: Row) -> Claim:
-    """Compare two rows seed by seed."""
-    from scipy import stats
-
-    sign = -1.0 if measure.lower_is_better else 1.0
-    pairs = zip(better.scores, worse.scores, strict=True)
-    differences = np.array([sign * (a[measure.name] - b[measure.name]) for a, b in pairs])
-    mean = float(differences.mean())
-    if len(differences) > 1:
-        reach = float(stats.t.ppf(0.975, len(differences) - 1) * differences.std(ddof=1) / np.sqrt(len(differences)))
-    else:
-        reach = float("inf")
-    low, high = mean - reach, mean + reach
-    verdict = "held" if low > 0 else "not held" if high < 0 else "undecided"
-    named = tuple(float(d) for d in differences)
-    return Claim(text, measure.name, better.name, worse.name, named, low, high, verdict)
+def judge(text: str, measure: Column, better: Row, worse: Row, source: str = PAPER) -> Claim:
+    """Compare two rows seed by seed; tested, too, if there are seeds enough for that."""
+    values = ([score[measure.name] for score in row.scores] for row in (better, worse))
+    found = compare(*values, lower_is_better=measure.lower_is_better)
+    verdict = "held" if found.low > 0 else "not held" if found.high < 0 else "undecided"
+    tests = (found.p, found.p_flips) if len(found.differences) >= LEAST_SEEDS else (None, None)
+    return Claim(
+        *(text, measure.name, better.name, worse.name),
+        *(found.differences, found.low, found.high, verdict, source, *tests),
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +111,37 @@ class Example:
     photo: str
     truth: Narrative
     made: dict[str, Narrative]
+
+
+@dataclass(frozen=True, slots=True)
+class HeatExample:
+    """A held-out image with where models, and people, looked.
+
+    photo: a file beside the report. heading: a question and its true answer, or a caption. marked: which of the
+    heading's words, split at spaces, is the one explained. section: as of tables.
+    """
+
+    photo: str
+    heading: str
+    panels: tuple[HeatPanel, ...]
+    marked: int | None = None
+    section: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Sweep:
+    """A measure as an amount changes. across: what the amount is, with its unit.
+
+    series: row → for each amount (x, mean, low, high), the ends of a 95 % interval NaN where unknown. paper: (x, y) as
+    the paper has it, on its own data. section: as of tables.
+    """
+
+    title: str
+    across: str
+    measure: str
+    series: dict[str, list[tuple[float, float, float, float]]]
+    paper: tuple[tuple[float, float], ...] = ()
+    section: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +162,8 @@ class Results:
     curves: dict[str, list[tuple[int, float]]] = field(default_factory=dict)
     remarks: tuple[str, ...] = ()
     paired: str = "Pairs have the same seed."
+    sweeps: tuple[Sweep, ...] = ()
+    heats: tuple[HeatExample, ...] = ()
 
 
 def save_numbers(results: Results, path: Path) -> None:
@@ -130,6 +175,7 @@ def save_numbers(results: Results, path: Path) -> None:
         "seeds": results.seeds,
         "tables": results.tables,
         "claims": results.claims,
+        "sweeps": results.sweeps,
         "curves": results.curves,
         "remarks": results.remarks,
     }
@@ -146,7 +192,8 @@ def save_scores(scores: dict[str, float], path: Path) -> None:
 def load_scores(path: Path) -> dict[str, float]:
     """Scores that one finished run left, so that an interrupted experiment goes on where it was."""
     try:
-        scores: dict[str, float] = msgspec.json.decode(path.read_bytes(), type=dict[str, float])
+        scores = msgspec.json.decode(path.read_bytes(), type=dict[str, float | None])
     except (OSError, msgspec.DecodeError) as error:
         raise InvalidFile(path, f"holds no scores: {error}") from error
-    return scores
+    # JSON has no NaN.
+    return {name: math.nan if value is None else value for name, value in scores.items()}

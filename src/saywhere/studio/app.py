@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import asdict
 from functools import partial
@@ -13,11 +13,13 @@ from fastapi.responses import FileResponse
 from PIL import Image
 from starlette.middleware.gzip import GZipMiddleware
 from starlette.staticfiles import StaticFiles
+from starlette.types import Lifespan
 
 import saywhere
 from saywhere import loading
 from saywhere.core import WholeImage
-from saywhere.studio import chat, errors, routes_narratives, routes_photos, routes_seeing
+from saywhere.core.errors import InvalidValue
+from saywhere.studio import chat, errors, routes_narratives, routes_photos, routes_seeing, routes_study, routes_why
 from saywhere.studio.jobs import Jobs
 from saywhere.studio.looks import Eyes, Model, Worker
 from saywhere.studio.messages import ModelFacts, StatusReply
@@ -27,6 +29,7 @@ from saywhere.studio.safety import HEADERS, Doorkeeper
 from saywhere.studio.services import StrictRoute, Studio, TheStudio
 from saywhere.studio.settings import StudioSettings
 from saywhere.studio.skills import skill_values
+from saywhere.studio.study_desk import StudyDesk
 
 PAGE = Path(__file__).with_name("page")
 _ABOUT = """Photos, looks, captions of regions, where texts are, narratives with true order and time of pointing.
@@ -51,20 +54,38 @@ def create_app(settings: StudioSettings, seer: Model | None = None) -> FastAPI:
         for closing in (studio.eyes, studio.decoder, studio.aligner):
             closing.close()
 
+    routes = (routes_photos, routes_seeing, routes_why, routes_narratives, chat, routes_study)
+    app = _server(settings, [router, *(part.router for part in routes)], running)
+    app.state.studio = studio
+    return app
+
+
+def create_study_app(settings: StudioSettings) -> FastAPI:
+    """A server for participants of a study: its page, and nothing else of the Studio. It needs no model."""
+    if settings.study is None:
+        raise InvalidValue("study", "is not set")
+    entrance = APIRouter()
+    entrance.get("/", include_in_schema=False)(routes_study.study_page)
+    return _server(settings, [entrance, routes_study.router])
+
+
+def _server(
+    settings: StudioSettings, routers: Sequence[APIRouter], lifespan: Lifespan[FastAPI] | None = None
+) -> FastAPI:
     app = FastAPI(
         title="saywhere Studio",
         summary="Record, describe, ground and replay.",
         description=_ABOUT,
         version=saywhere.__version__,
-        lifespan=running,
+        lifespan=lifespan,
         openapi_url="/api/openapi.json",
         # Their pages fetch scripts from elsewhere, which the policy forbids.
         docs_url=None,
         redoc_url=None,
         redirect_slashes=False,
     )
-    app.state.studio = studio
-    for one in (router, routes_photos.router, routes_seeing.router, routes_narratives.router, chat.router):
+    app.state.study = None if settings.study is None else StudyDesk(settings.study)
+    for one in routers:
         app.include_router(one)
     app.mount("/page", GZipMiddleware(StaticFiles(directory=PAGE), minimum_size=1_000, compresslevel=6))
     errors.install(app, HEADERS)

@@ -18,8 +18,10 @@ from saywhere.studio.settings import Limits
 from saywhere.studio.skills import skill_values
 
 if TYPE_CHECKING:
+    from saywhere.explain.seen import SaidAnswer, SaidWord
     from saywhere.models.grounded import Grounded
     from saywhere.models.patchioner.seer import RegionCaption
+    from saywhere.models.updown.answering import Answer
     from saywhere.vision import PhotoLike, View
 
 T = TypeVar("T")
@@ -31,11 +33,20 @@ class Looked(Protocol):
     view: View
     sight: Any
 
+    @property
+    def question_kinds(self) -> Sequence[str]: ...
+
     def captions(self, regions: Sequence[Region]) -> list[RegionCaption]: ...
 
     def grounded(self, text: str) -> Grounded: ...
 
     def narrate(self, most: int) -> Narrative: ...
+
+    def answer(self, question: str, region: Region | None = None) -> Answer: ...
+
+    def word_score(self, region: Region, text: str, index: int) -> SaidWord: ...
+
+    def answer_score(self, question: str, region: Region | None = None, answer: str = "") -> SaidAnswer: ...
 
 
 class Model(Protocol):

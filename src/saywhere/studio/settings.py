@@ -56,7 +56,7 @@ class StudioSettings:
     folder: where photos and narratives are kept. host, port: where it listens; 0 is any free port.
     token: what a client must know; must be there if others than this computer can reach the host.
     hosts: further names that browsers may call this server by. photos: a folder to take photos from at the start.
-    model: what `saywhere.load` loads.
+    model: what `saywhere.load` loads. study: the folder of a trust study to be taken part in.
     """
 
     folder: Path
@@ -67,6 +67,7 @@ class StudioSettings:
     photos: Path | None = None
     model: str = loading.BASE
     limits: Limits = field(default_factory=Limits)
+    study: Path | None = None
 
     def __post_init__(self) -> None:
         if not 0 <= self.port <= 65_535:

@@ -5,22 +5,21 @@ look = seer.look("kitchen.jpg")                 # heavy, once
 look.captions([Box(0.1, 0.2, 0.4, 0.6), trace]) # cheap, often
 look.ground("a cup beside a spoon")             # a narrative: a box for every word, a trace through them
 look.narrate()                                  # a narrative from the photo alone
+look.answer("is there a cup?", Point(0.3, 0.4)) # if the seer has a part that answers
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import msgspec
 import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from saywhere.atomic import write_atomic
 from saywhere.core import (
     AttentionMap,
     Box,
@@ -33,6 +32,14 @@ from saywhere.core import (
 )
 from saywhere.models.grounded import Grounded
 from saywhere.models.patchioner.alignment import Alignment, LinearAlignment
+from saywhere.models.patchioner.answering import (
+    Answer,
+    Answerer,
+    AnswerScore,
+    answer_regions,
+    checked_answerer,
+    pointed,
+)
 from saywhere.models.patchioner.consensus import Agreement, Rarity, agreed
 from saywhere.models.patchioner.decode import Writer, Writing, Written
 from saywhere.models.patchioner.decoder import PrefixDecoder
@@ -40,19 +47,36 @@ from saywhere.models.patchioner.gap import Closed, Direct, Gap, MemoryGap
 from saywhere.models.patchioner.grounding import Grounder, Place, noun_phrases, spread
 from saywhere.models.patchioner.memory import MemoryBank, Nearest
 from saywhere.models.patchioner.narration import Told, compose, worth_telling
+from saywhere.models.patchioner.seer_config import SeerConfig, read_config, save_config
 from saywhere.models.patchioner.sight import Blend, Sight, is_scene
 from saywhere.models.patchioner.tags import ClassNames, Tags
+from saywhere.models.patchioner.why import WordScore
+from saywhere.models.region_features import RegionFeatures
+from saywhere.models.updown.vqa import UpDnVqa
 from saywhere.vision import Encoder, Found, PhotoLike, View, read_photo
 
 if TYPE_CHECKING:
     from saywhere.language.embed import TextEncoder
 
+__all__ = [
+    "SKILLS",
+    "Look",
+    "Manners",
+    "RegionCaption",
+    "Seer",
+    "SeerConfig",
+    "class_names",
+    "open_seer",
+    "read_config",
+    "replace_found",
+    "save_config",
+]
+
 Floats = NDArray[np.float32]
-CONFIG = "seer.json"
 SKILLS = ("caption", "ground", "narrate")
+"""Of every seer; one with an answerer has "answer", too."""
 _MOST_TOLD = 4
 _MOST_WORDS = 2000
-GAPS = ("memory", "direct")
 _HEARD_OF = 3
 """So many times more sentences are fetched than are heard, because short ones are not."""
 
@@ -96,10 +120,9 @@ class Seer:
     """Everything that is needed to look at photos and to talk about them.
 
     detector, tags: both or none. names: what the encoder's own classifier calls things. bank: gives each caption its
-    nearest sentences, whatever the gap is closed with.
+    nearest sentences, whatever the gap is closed with. answerer: answers questions from `answer_regions`.
+    question_kinds: kinds of questions that it learnt to answer, as people would ask them.
     """
-
-    skills = SKILLS
 
     def __init__(
         self,
@@ -115,6 +138,8 @@ class Seer:
         classes: ClassNames | None = None,
         blend: Blend | None = None,
         manners: Manners | None = None,
+        answerer: Answerer | None = None,
+        question_kinds: Sequence[str] = (),
         name: str = "seer",
     ) -> None:
         if (detector is None) != (tags is None):
@@ -122,7 +147,14 @@ class Seer:
         self.encoder, self.alignment, self.gap, self.writer, self.bank = encoder, alignment, gap, writer, bank
         self.detector, self.tags, self.classes = detector, tags, classes
         self.blend, self.manners, self.name = blend or Blend(), manners or Manners(), name
+        self.answerer = None if answerer is None else checked_answerer(answerer, alignment.size)
+        self.question_kinds = tuple(question_kinds)
         self._text_encoder = text_encoder
+
+    @property
+    def skills(self) -> tuple[str, ...]:
+        """What it can do."""
+        return SKILLS if self.answerer is None else (*SKILLS, "answer")
 
     @property
     def text_encoder(self) -> TextEncoder:
@@ -256,6 +288,40 @@ class Look:
         told = compose(whole.text, sure[:most], self._placed)
         return told.narrative(self.image_id, origin=self.seer.name)
 
+    def word_score(self, region: Region, text: str, index: int) -> WordScore:
+        """How likely the word number `index`, from 0, of a region's caption is, as a function of the patches; for
+        `saywhere.explain.seen.why_word`. Of a caption chosen by consensus, too, the vector that the memory made counts.
+        """
+        return WordScore(self, region, text, index)
+
+    @property
+    def question_kinds(self) -> tuple[str, ...]:
+        """Kinds of questions that the seer learnt to answer."""
+        return self.seer.question_kinds
+
+    @cached_property
+    def places(self) -> RegionFeatures:
+        """What answers are made from; see `answer_regions`."""
+        return answer_regions(self)
+
+    def answer(self, question: str, region: Region | None = None) -> Answer:
+        """The answer to a question about the photo, or about what is pointed at. A seer without an answerer refuses."""
+        [answer] = self._answerer.answer([self.places], [question], [pointed(self, self.places, region)])
+        return answer
+
+    def answer_score(self, question: str, region: Region | None = None, answer: str = "") -> AnswerScore:
+        """How likely an answer is, as a function of the places; for `saywhere.explain.seen.why_answer`.
+
+        answer: by default the one that is given.
+        """
+        return AnswerScore(self._answerer, self.places, question, pointed(self, self.places, region), answer)
+
+    @property
+    def _answerer(self) -> Answerer:
+        if self.seer.answerer is None:
+            raise InvalidValue("question", f"the model {self.seer.name} cannot answer any", "use one that can")
+        return self.seer.answerer
+
     @cached_property
     def _grounder(self) -> Grounder:
         return Grounder(self.sight)
@@ -278,28 +344,6 @@ class Look:
 def replace_found(view: View, found: Sequence[Found]) -> View:
     """The same view with these things found in it."""
     return View(view.frame, view.patches, view.whole, view.attention, tuple(found))
-
-
-class SeerConfig(msgspec.Struct, forbid_unknown_fields=True):
-    """seer.json. encoder, input_px: what looks. gap: "memory" or "direct". writers: folders by name; the first is
-    the default. class_names: whether the encoder's classifier helps. blend, manners: see those classes.
-    beams, no_repeat: see `Writing`. draws: for whole photos, see `Agreement`; 0 to write them like regions."""
-
-    name: str
-    encoder: str
-    input_px: int
-    detector: bool
-    class_names: bool
-    gap: str
-    temperature: float
-    writers: dict[str, str]
-    blend: dict[str, float]
-    least_similarity: float
-    least_grounding: float
-    least_missed: float = 0.0
-    beams: int = 1
-    no_repeat: int = 0
-    draws: int = 0
 
 
 def open_seer(folder: str | Path, writer: str = "", *, encoder: Encoder | None = None, detector: Any = None) -> Seer:
@@ -333,41 +377,10 @@ def open_seer(folder: str | Path, writer: str = "", *, encoder: Encoder | None =
         classes=class_names(root / "classes", eye) if config.class_names else None,
         blend=Blend(**config.blend),
         manners=Manners(config.least_similarity, config.least_grounding, config.least_missed, writing, whole),
+        answerer=Answerer(UpDnVqa.from_pretrained(root / config.answers)) if config.answers else None,
+        question_kinds=config.question_kinds,
         name=config.name if chosen == default else f"{config.name}:{chosen}",
     )
-
-
-def save_config(folder: str | Path, config: dict[str, Any]) -> None:
-    """Write seer.json after checking it."""
-    checked = msgspec.convert(config, SeerConfig)
-    _check(checked)
-    with write_atomic(Path(folder) / CONFIG) as file:
-        file.write(msgspec.json.format(msgspec.json.encode(checked), indent=2))
-
-
-def read_config(folder: str | Path) -> SeerConfig:
-    """What a seer's folder says of it, checked."""
-    path = Path(folder) / CONFIG
-    try:
-        config = msgspec.json.decode(path.read_bytes(), type=SeerConfig)
-        _check(config)
-    except OSError as error:
-        raise InvalidFile(path, f"cannot be opened: {error.strerror or error}") from error
-    except (msgspec.MsgspecError, InvalidValue, UnknownName) as error:
-        raise InvalidFile(path, f"does not describe a seer: {error}") from error
-    return config
-
-
-def _check(config: SeerConfig) -> None:
-    if not config.writers:
-        raise InvalidValue("writers", "there are none")
-    if config.gap not in GAPS:
-        raise UnknownName("gap", config.gap, GAPS)
-    known = [one.name for one in fields(Blend)]
-    for name in config.blend:
-        if name not in known:
-            raise UnknownName("blend", name, known)
-    Blend(**config.blend)
 
 
 def class_names(folder: Path, encoder: Any) -> ClassNames:

@@ -41,6 +41,17 @@ def is_scene(region: Region) -> bool:
     return isinstance(region, WholeImage) or (isinstance(region, BoxSet) and len(region.boxes) > 1)
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Names:
+    """What the detector's names add to the vectors of regions. They follow from boxes, not from patches.
+
+    learnt: (m, d) added to the aligned features. named: (m, d) added after these were brought to length 1.
+    """
+
+    learnt: Floats
+    named: Floats
+
+
 class Sight:
     """A view, aligned. tags: for views with things found. classes: for encoders with a classifier."""
 
@@ -69,17 +80,25 @@ class Sight:
         known; names then follow the regions' own shapes instead of the grid's."""
         flat = weights.reshape(len(weights), -1)
         seen: Floats = flat @ self._aligned
-        if self.tags is None:
+        names = self.names(weights, regions)
+        if names is None:
             return self._with_classes(_unit(seen), flat)
+        return self._with_classes(_unit(seen + names.learnt) + names.named, flat)
+
+    def names(self, weights: Floats, regions: Sequence[Region] | None = None) -> Names | None:
+        """What the detector's names add for (m, rows, cols) weights; None without tags. regions: as in `weighed`."""
+        if self.tags is None:
+            return None
         lying = overlaps(self.view.found, self.tags.names, weights, self.view.frame, regions)
-        seen = _unit(seen + self.tags.learnt(lying))
+        flat = weights.reshape(len(weights), -1)
         # How much of the grid a region spreads over: 1 for the whole photo, 1 / cells for one patch.
         spread = 1 / (flat**2).sum(axis=1) / flat.shape[1]
         # A scene of several things has no one name.
         scenes = np.array([is_scene(one) for one in regions or ()] or [False] * len(flat))
         spread[scenes] = 1
         loudness = self.blend.region + (self.blend.whole - self.blend.region) * spread
-        return self._with_classes(seen + loudness[:, None] * self.tags.named(lying, self.blend.doubt), flat)
+        named = loudness[:, None] * self.tags.named(lying, self.blend.doubt)
+        return Names(self.tags.learnt(lying), named.astype(np.float32))
 
     def cell_vectors(self) -> Floats:
         """(rows, cols, d) a vector of length 1 for each patch alone."""

@@ -52,6 +52,12 @@ export const captions = async (id, regions, signal) =>
   (await asked("POST", at("photos", id, "captions"), { json: { regions, provenance: true }, signal })).captions;
 export const ground = (id, text, signal) => asked("POST", at("photos", id, "ground"), { json: { text }, signal });
 export const narrate = (id, most, signal) => asked("POST", at("photos", id, "narrate"), { json: { most }, signal });
+/** {region, word, text, method} → {said, method, weights, faithfulness, fall, from_names, seconds}. */
+export const why = (id, word, signal) => asked("POST", at("photos", id, "why"), { json: word, signal });
+/** {question, region} → {answer, probability, others, unknown, unread, kinds}. */
+export const answer = (id, question, signal) => asked("POST", at("photos", id, "answer"), { json: question, signal });
+/** {question, region, answer, method} → as `why`. */
+export const whyAnswer = (id, question, signal) => asked("POST", at("photos", id, "why-answer"), { json: question, signal });
 
 export const narratives = async (photo) => {
   const all = await asked("GET", `${at("narratives")}?photo=${encodeURIComponent(photo)}`);
@@ -71,3 +77,9 @@ export async function exported(id, format) {
   const named = /filename="?([^";]+)"?/.exec(response.headers.get("Content-Disposition") ?? "");
   return { name: named ? named[1] : `${id}.${format === "localized_narratives" ? "jsonl" : format === "text" ? "txt" : "json"}`, blob: await response.blob() };
 }
+
+/** A trust study. All but the first reply {participant, study, total, done, last, next}. */
+export const study = () => asked("GET", at("study"));
+export const studyPlace = (participant) => asked("GET", `${at("study", "place")}?participant=${encodeURIComponent(participant)}`);
+export const rate = (rating) => asked("POST", at("study", "ratings"), { json: rating });
+export const undoRating = (participant, item) => asked("POST", at("study", "undo"), { json: { participant, item } });

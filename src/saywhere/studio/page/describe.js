@@ -3,9 +3,9 @@
 import * as api from "./api.js";
 import { button, h, keyHelp, s } from "./dom.js";
 import { announce, busy, problem, toast } from "./notices.js";
-import { boundsOf, placeOf, shapes, TOOLS } from "./regions.js";
+import { boundsOf, drawingHand, placeOf, shapes, toolButtons, TOOLS } from "./regions.js";
 import { remember, remembered } from "./settings.js";
-import { LiveLine } from "./stage.js";
+import { Why } from "./why.js";
 
 export class Describe {
   constructor(app) {
@@ -24,12 +24,11 @@ export class Describe {
       h("h2", {}, "Describe where you point"),
       h("p", { class: "lead" }, "Draw over something. The caption follows."),
       this.state, this.cards,
-      keyHelp([[["T", "B", "P", "L"], "choose a tool"], [["W"], "the whole photo"], [["Tab"], "to the photo, then"], [["←", "↑", "→", "↓"], "move, with Shift farther"], [["Space"], "begin and end"], [["Ctrl", "Z"], "undo"]]));
+      keyHelp([[["T", "B", "P", "L"], "choose a tool"], [["W"], "the whole photo"], [["Tab"], "to the photo, then"], [["←", "↑", "→", "↓"], "move, with Shift farther"], [["Space"], "begin and end"], [["Ctrl", "Z"], "undo"], [["←", "→"], "on a caption, its words; Enter asks why"]]));
   }
 
   buildDock() {
-    this.tools = Object.entries(TOOLS).map(([id, { name, key }]) =>
-      button(name, { kind: "tool", icon: id, "aria-pressed": "false", "aria-keyshortcuts": key, "data-tool": id, title: `${name} (${key})`, onclick: () => this.choose(id) }));
+    this.tools = toolButtons((id) => this.choose(id));
     this.whole = button("Whole", { kind: "tool", icon: "whole", title: "Describe the whole photo (w)", "aria-keyshortcuts": "w", onclick: () => this.add({ kind: "whole" }) });
     this.undoButton = button("", { kind: "icon", icon: "undo", label: "Undo (Ctrl+Z)", onclick: () => this.undo() });
     this.redoButton = button("", { kind: "icon", icon: "redo", label: "Redo (Ctrl+Shift+Z)", onclick: () => this.redo() });
@@ -88,30 +87,7 @@ export class Describe {
     this.tool = id;
     remember("tool", id);
     for (const tool of this.tools) tool.setAttribute("aria-pressed", String(tool.dataset.tool === id));
-    if (draw) this.app.stage.setHand(this.handFor(TOOLS[id], id));
-  }
-
-  handFor(tool, id) {
-    let live = null, line = [];
-    const begin = () => { this.sketch.replaceChildren(); live = id === "box" ? null : new LiveLine(this.app.stage, this.sketch); };
-    const add = (x, y, t) => {
-      line.push([x, y, t]);
-      if (live) live.add([x, y]);
-      else this.sketch.replaceChildren(this.app.stage.rect(boundsOf({ points: [line[0], [x, y]] }), { class: "shape" }));
-    };
-    const end = () => { line = []; this.sketch.replaceChildren(); };
-    return {
-      name: tool.name, how: tool.how, tap: Boolean(tool.tap),
-      down: (x, y, t) => { begin(); add(x, y, t); },
-      move: add,
-      up: (x, y, t) => {
-        add(x, y, t);
-        const region = tool.build(line);
-        end();
-        if (region) this.add(region); else announce(`Too small for a ${tool.name.toLowerCase()}`);
-      },
-      cancel: end,
-    };
+    if (draw) this.app.stage.setHand(drawingHand(this.app.stage, this.sketch, id, (region) => this.add(region)));
   }
 
   /** A new region: its card at once, its caption as soon as it is there. */
@@ -171,6 +147,7 @@ export class Describe {
   }
 
   render() {
+    if (this.app.mode !== this) return; // What was asked for came when another mode had the stage.
     const { work } = this;
     this.undoButton.disabled = !work.past.length;
     this.redoButton.disabled = !work.future.length;
@@ -179,7 +156,7 @@ export class Describe {
     if (focused) this.cards.querySelector(`[data-focus="${focused}"]`)?.focus();
     this.layer.replaceChildren(...work.cards.map((card) => this.drawn(card)));
     this.app.stage.badges.replaceChildren(...work.cards.map((card) => this.numbered(card)));
-    const heat = this.selected?.heat ? this.selected.caption?.weights : null;
+    const heat = this.selected?.why?.weights ?? (this.selected?.heat ? this.selected.caption?.weights : null);
     this.app.stage.showHeat(heat ?? null);
   }
 
@@ -201,11 +178,36 @@ export class Describe {
         button(String(card.number), { kind: "number", label: `Region ${name}`, "aria-pressed": String(chosen), "data-focus": `number-${card.number}`, onclick: () => this.select(card) }),
         h("span", { class: "hint" }, placeOf(card.region)),
         button("", { kind: "icon small", icon: "bin", label: `Remove region ${card.number}`, onclick: () => this.remove(card) })),
-      body, card.caption ? this.provenance(card) : null);
+      body, card.why && chosen ? card.why.shown() : null, card.caption ? this.provenance(card) : null);
   }
 
-  captionText({ caption }) {
-    return h("p", { class: "caption", dir: "auto" }, caption.text, caption.sure ? null : h("span", { class: "unsure", title: "The model has seen little like this" }, "unsure"));
+  /** Every word can be asked why; one of them is in the order of Tab, the arrows lead to the others. */
+  captionText(card) {
+    const { caption } = card;
+    const asked = card.why?.index ?? 0;
+    const words = caption.text.split(/\s+/).filter(Boolean).flatMap((word, i) => [
+      h("button", { type: "button", class: "because", "aria-pressed": String(card.why?.index === i && card === this.selected), tabindex: i === asked ? "0" : "-1", title: "Why this word?", "data-focus": `word-${card.number}-${i}`, onclick: () => this.askWhy(card, i), onkeydown: (event) => this.wordKey(event) }, word), " "]);
+    return h("p", { class: "caption", dir: "auto" }, words, caption.sure ? null : h("span", { class: "unsure", title: "The model has seen little like this" }, "unsure"));
+  }
+
+  wordKey(event) {
+    const words = [...event.target.parentElement.querySelectorAll(".because")];
+    const goes = { ArrowRight: 1, ArrowLeft: -1 };
+    if (!(event.key in goes)) return;
+    event.preventDefault();
+    words[(words.indexOf(event.target) + goes[event.key] + words.length) % words.length].focus();
+  }
+
+  askWhy(card, index) {
+    const again = card.why?.index === index && card === this.selected;
+    card.why?.stop();
+    this.selected = card;
+    card.why = again ? null : new Why({
+      name: `word ${index} of region ${card.number}`,
+      ask: (method, signal) => api.why(card.photo.id, { region: card.region, word: index, text: card.caption.text, method }, signal),
+      changed: () => { if (this.photo === card.photo) this.render(); },
+    });
+    if (card.why) { card.why.index = index; card.why.begin(); } else this.render();
   }
 
   provenance(card) {
@@ -215,7 +217,7 @@ export class Describe {
       bar.style.setProperty("--share", Math.max(0, Math.min(1, cosine)).toFixed(3));
       return h("li", {}, h("span", { dir: "auto" }, sentence), h("small", {}, bar, cosine.toFixed(2)));
     }));
-    const heat = caption.weights ? button("Heat map", { kind: "quiet small", icon: "heat", "aria-pressed": String(Boolean(card.heat) && card === this.selected), "data-focus": `heat-${card.number}`, onclick: () => this.toggleHeat(card) }) : null;
+    const heat = caption.weights ? button("Heat map", { kind: "quiet small", icon: "heat", "aria-pressed": String(Boolean(card.heat) && !card.why && card === this.selected), "data-focus": `heat-${card.number}`, onclick: () => this.toggleHeat(card) }) : null;
     const more = h("details", { class: "why", open: card.open, ontoggle: (event) => { card.open = event.target.open; } },
       h("summary", { "data-focus": `why-${card.number}` }, "Why this caption"),
       h("p", { class: "hint" }, "The nearest sentences of the model's memory:"), list);
@@ -223,7 +225,9 @@ export class Describe {
   }
 
   toggleHeat(card) {
-    card.heat = !(card.heat && card === this.selected);
+    card.heat = !(card.heat && card === this.selected && !card.why);
+    card.why?.stop();
+    card.why = null;
     this.selected = card;
     this.render();
   }

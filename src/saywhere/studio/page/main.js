@@ -1,6 +1,7 @@
 /** The Studio: joins the shelf, the stage, the modes and the model. */
 
 import * as api from "./api.js";
+import { Ask } from "./ask.js";
 import * as drafts from "./drafts.js";
 import { h, isTyping, relabel } from "./dom.js";
 import { Describe } from "./describe.js";
@@ -23,7 +24,7 @@ class App {
     this.status = new Status(() => this.statusChanged());
     this.stage = new Stage(one(".stage"));
     this.shelf = new Shelf(one(".shelf"), this, (photo) => this.showPhoto(photo));
-    this.modes = [Record, Describe, Find, Narrate, Replay].map((Mode) => new Mode(this));
+    this.modes = [Record, Describe, Ask, Find, Narrate, Replay].map((Mode) => new Mode(this));
     this.stage.empty.append(this.shelf.invitation());
     this.seams = h("div", {});
     this.buildTabs();

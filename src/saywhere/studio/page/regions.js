@@ -1,7 +1,9 @@
 /** The regions one can draw: as the API names them, and as they look on the photo. */
 
-import { s } from "./dom.js";
+import { button, s } from "./dom.js";
 import { bounds, whereabouts } from "./narrative.js";
+import { announce } from "./notices.js";
+import { LiveLine } from "./stage.js";
 
 const round = (value) => Math.round(Math.min(1, Math.max(0, value)) * 1e5) / 1e5;
 const SMALLEST = 0.004; // A box or a lasso smaller than this, in fractions, was a slip of the hand.
@@ -52,4 +54,33 @@ export function shapes(stage, region) {
   const closed = region.kind === "polygon" ? "Z" : "";
   const kind = region.kind === "point" ? "shape dot" : closed ? "shape" : "shape open";
   return [`${kind} under`, kind].map((name) => s("path", { class: name, d: stage.path(line) + closed }));
+}
+
+/** A button for each way to draw. choose: called with its id. */
+export const toolButtons = (choose) => Object.entries(TOOLS).map(([id, { name, key }]) =>
+  button(name, { kind: "tool", icon: id, "aria-pressed": "false", "aria-keyshortcuts": key, "data-tool": id, title: `${name} (${key})`, onclick: () => choose(id) }));
+
+/** A hand for the stage that draws one region with a tool. sketch: the layer it draws in. done: called with the region. */
+export function drawingHand(stage, sketch, id, done) {
+  const tool = TOOLS[id];
+  let live = null, line = [];
+  const begin = () => { sketch.replaceChildren(); live = id === "box" ? null : new LiveLine(stage, sketch); };
+  const add = (x, y, t) => {
+    line.push([x, y, t]);
+    if (live) live.add([x, y]);
+    else sketch.replaceChildren(stage.rect(boundsOf({ points: [line[0], [x, y]] }), { class: "shape" }));
+  };
+  const end = () => { line = []; sketch.replaceChildren(); };
+  return {
+    name: tool.name, how: tool.how, tap: Boolean(tool.tap),
+    down: (x, y, t) => { begin(); add(x, y, t); },
+    move: add,
+    up: (x, y, t) => {
+      add(x, y, t);
+      const region = tool.build(line);
+      end();
+      if (region) done(region); else announce(`Too small for a ${tool.name.toLowerCase()}`);
+    },
+    cancel: end,
+  };
 }

@@ -74,7 +74,7 @@ export class Stage {
     return badge;
   }
 
-  /** Weights of patches, (rows, cols) over the whole photo; null takes them away. */
+  /** Weights of patches, (rows, cols) over the whole photo, below 0 as 0; null takes them away. */
   showHeat(weights) {
     this.heat.hidden = weights === null;
     if (weights === null) return;
@@ -83,7 +83,7 @@ export class Stage {
     Object.assign(this.heat, { width: cols, height: rows });
     const image = new ImageData(cols, rows);
     weights.flat().forEach((weight, i) => {
-      const share = weight / most;
+      const share = Math.max(0, weight) / most;
       image.data.set([...timeColour(share), Math.round(255 * (0.35 + 0.35 * share))], 4 * i);
     });
     this.heat.getContext("2d").putImageData(image, 0, 0);

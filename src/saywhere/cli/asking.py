@@ -1,0 +1,195 @@
+"""`saywhere answer` and `saywhere why`: questions about a photo, and where a word or an answer came from."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+import saywhere
+from saywhere import loading
+from saywhere.cli.console import out
+from saywhere.cli.pointing import Pointing, region_values
+from saywhere.cli.seeing import AsJson, Model, Photo, busy, opened
+from saywhere.core import InvalidValue, Region, UnknownName, WholeImage
+
+if TYPE_CHECKING:
+    from saywhere.explain.seen import Method, Reason
+    from saywhere.models.patchioner.seer import Look
+
+BoxAt = Annotated[str | None, typer.Option("--box", metavar="X1,Y1,X2,Y2", help="A rectangle.")]
+PointAt = Annotated[str | None, typer.Option("--point", metavar="X,Y", help="One place.")]
+PolygonAt = Annotated[str | None, typer.Option("--polygon", metavar="X,Y;X,Y;…", help="An outline.")]
+TraceAt = Annotated[
+    str | None, typer.Option("--trace", metavar="FILE|X,Y;X,Y;…", help="A file of a narrative, or a line.")
+]
+Pixels = Annotated[bool, typer.Option("--pixels", help="Numbers are pixels, not fractions.")]
+Way = Annotated[str, typer.Option("--method", help="gradient, attention or occlusion.")]
+HeatOut = Annotated[Path | None, typer.Option("--out", "-o", help="Draw where it came from.", metavar="PNG")]
+
+
+def answer(
+    photo: Photo,
+    question: Annotated[str, typer.Argument(help="Such as: is there a cup?", show_default=False)],
+    box: BoxAt = None,
+    point: PointAt = None,
+    polygon: PolygonAt = None,
+    trace: TraceAt = None,
+    pixels: Pixels = False,
+    model: Model = loading.BASE,
+    method: Way = "gradient",
+    output: HeatOut = None,
+    as_json: AsJson = False,
+) -> None:
+    """Answer a question about a photo, or about what is pointed at in it."""
+    way = _checked(method, output)
+    region = _region(photo, pixels, box, point, polygon, trace)
+    if not question.split():
+        raise InvalidValue("question", "has no word")
+    look = _looked(model, photo)
+    with busy("answering"):
+        given = look.answer(question, region)
+    reason = None
+    if output is not None or as_json:
+        from saywhere.explain.seen import why_answer
+
+        with busy("looking for the reason"):
+            reason = why_answer(look, question, region, way)
+    if output is not None and reason is not None:
+        _draw(look, reason.weights, output)
+    if as_json:
+        ranked = [{"text": text, "probability": chance} for text, chance in given.ranked]
+        unread = {"unknown": list(given.unknown), "unread": list(given.unread)}
+        _say_json(look, photo, region, reason, question=question, answers=ranked, **unread)
+        return
+    for text, chance in given.ranked:
+        out.print(f"{chance:4.0%}  {text}", markup=False)
+    if given.unknown:
+        out.print(f"not known to this model: {', '.join(given.unknown)}", markup=False)
+    if given.unread:
+        out.print(f"too long, not read: {' '.join(given.unread)}", markup=False)
+
+
+def why(
+    photo: Photo,
+    word: Annotated[str, typer.Argument(help="A word of the caption; its first one, if it comes again.")],
+    box: BoxAt = None,
+    point: PointAt = None,
+    polygon: PolygonAt = None,
+    trace: TraceAt = None,
+    pixels: Pixels = False,
+    caption: Annotated[str, typer.Option(help="Another text than the model's own caption.")] = "",
+    model: Model = loading.BASE,
+    method: Way = "gradient",
+    output: HeatOut = None,
+    as_json: AsJson = False,
+) -> None:
+    """Say why a word of a photo's or a region's caption was said: which patches it came from, and how sure that is."""
+    way = _checked(method, output)
+    region = _region(photo, pixels, box, point, polygon, trace) or WholeImage()
+    look = _looked(model, photo)
+    from saywhere.explain.seen import why_word
+
+    with busy("writing"):
+        text = caption or look.caption(region).text
+    with busy("looking for the reason"):
+        reason = why_word(look, region, text, _place(word, text), way)
+    if output is not None:
+        from saywhere.explain.heat import patch_heat
+
+        _draw(look, patch_heat(reason.weights, look.view.frame), output)
+    if as_json:
+        _say_json(look, photo, region, reason, caption=text)
+        return
+    out.print(text, markup=False)
+    for line in _told(reason):
+        out.print(line, markup=False)
+
+
+def _checked(method: str, output: Path | None) -> Method:
+    if output is not None and output.suffix.lower() != ".png":
+        raise InvalidValue("--out", f"{output.name} does not end in .png")
+    # Heavy, but so is everything that follows.
+    from saywhere.explain.seen import METHODS
+
+    for known in METHODS:
+        if method == known:
+            return known
+    raise UnknownName("method", method, METHODS)
+
+
+def _region(
+    photo: Path, pixels: bool, box: str | None, point: str | None, polygon: str | None, trace: str | None
+) -> Region | None:
+    """The one region that is given, if one is. The photo is read first, so that a bad one is said at once."""
+    from saywhere.vision import read_photo
+
+    size = read_photo(photo).size
+    given = [[one] if one is not None else [] for one in (box, point, polygon, trace)]
+    regions = Pointing(photo, size if pixels else (1, 1)).regions(*given)
+    if len(regions) > 1:
+        raise InvalidValue("region", f"{len(regions)} are given", "point at one")
+    return regions[0] if regions else None
+
+
+def _looked(model: str, photo: Path) -> Look:
+    seer = opened(model, texts=False)
+    with busy("looking"):
+        return seer.look(photo)
+
+
+def _place(word: str, text: str) -> int:
+    """The place of a word among those of a text, however it is written and whatever signs cling to it."""
+    words = [_bare(one) for one in text.split()]
+    if _bare(word) not in words:
+        raise UnknownName("word of the caption", word, words)
+    return words.index(_bare(word))
+
+
+def _bare(word: str) -> str:
+    return word.strip(".,!?;:\"'()").lower()
+
+
+def _told(reason: Reason) -> list[str]:
+    lines = [f"{reason.said}: probability {math.exp(reason.score):.1%}"]
+    if reason.faithfulness is not None:
+        measured = f"{reason.faithfulness:.2f}, the rank correlation with occlusion"
+        lines.append(f"faithfulness of the {reason.method} map: {measured}")
+    elif reason.method != "occlusion":
+        lines.append(f"the {reason.method} map tells no place from another: all patches count the same")
+    if reason.from_names is not None:
+        lines.append(f"without the detector's names it would be {reason.from_names:.0%} less likely")
+    rows, cols = reason.weights.shape
+    row, col = divmod(int(reason.weights.argmax()), cols)
+    if reason.weights[row, col] > 0 and reason.method != "attention":
+        lines.append(f"most of it came from patch {row + 1} of {rows} down, {col + 1} of {cols} across")
+    return lines
+
+
+def _draw(look: Look, heat: Any, output: Path) -> None:
+    """heat: (h, w) over the photo."""
+    from saywhere.core import AttentionMap
+    from saywhere.plots import draw_heatmap, save_png
+
+    if not heat.max() > 0:
+        raise InvalidValue("--out", "no part of the photo speaks for this, so there is nothing to draw")
+    save_png(draw_heatmap(look.image, AttentionMap(heat)), output)
+
+
+def _say_json(look: Look, photo: Path, region: Region | None, reason: Reason | None, **values: Any) -> None:
+    if reason is not None:
+        values["reason"] = {
+            "said": reason.said,
+            "method": reason.method,
+            "score": reason.score,
+            "faithfulness": reason.faithfulness,
+            "fall": reason.fall,
+            "from_names": reason.from_names,
+            "weights": reason.weights.tolist(),
+        }
+    made_by = {"saywhere": saywhere.__version__, "model": look.seer.name}
+    where = region_values(region or WholeImage())
+    typer.echo(json.dumps({"photo": photo.name, "region": where, **values, "made_by": made_by}, allow_nan=False))

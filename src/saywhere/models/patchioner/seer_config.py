@@ -1,0 +1,74 @@
+"""seer.json: what a seer's folder says of it."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from saywhere.atomic import write_atomic
+from saywhere.core import InvalidFile, InvalidValue, UnknownName
+from saywhere.models.patchioner.sight import Blend
+
+CONFIG = "seer.json"
+GAPS = ("memory", "direct")
+
+
+class SeerConfig(msgspec.Struct, forbid_unknown_fields=True):
+    """seer.json. encoder, input_px: what looks. gap: "memory" or "direct". writers: folders by name; the first is
+    the default. class_names: whether the encoder's classifier helps. blend, manners: see those classes.
+    beams, no_repeat: see `Writing`. draws: for whole photos, see `Agreement`; 0 to write them like regions.
+    answers: the folder of the network that answers questions, if there is one. question_kinds: see `Seer`."""
+
+    name: str
+    encoder: str
+    input_px: int
+    detector: bool
+    class_names: bool
+    gap: str
+    temperature: float
+    writers: dict[str, str]
+    blend: dict[str, float]
+    least_similarity: float
+    least_grounding: float
+    least_missed: float = 0.0
+    beams: int = 1
+    no_repeat: int = 0
+    draws: int = 0
+    answers: str = ""
+    question_kinds: list[str] = []
+
+
+def save_config(folder: str | Path, config: dict[str, Any]) -> None:
+    """Write seer.json after checking it."""
+    checked = msgspec.convert(config, SeerConfig)
+    _check(checked)
+    with write_atomic(Path(folder) / CONFIG) as file:
+        file.write(msgspec.json.format(msgspec.json.encode(checked), indent=2))
+
+
+def read_config(folder: str | Path) -> SeerConfig:
+    """What a seer's folder says of it, checked."""
+    path = Path(folder) / CONFIG
+    try:
+        config = msgspec.json.decode(path.read_bytes(), type=SeerConfig)
+        _check(config)
+    except OSError as error:
+        raise InvalidFile(path, f"cannot be opened: {error.strerror or error}") from error
+    except (msgspec.MsgspecError, InvalidValue, UnknownName) as error:
+        raise InvalidFile(path, f"does not describe a seer: {error}") from error
+    return config
+
+
+def _check(config: SeerConfig) -> None:
+    if not config.writers:
+        raise InvalidValue("writers", "there are none")
+    if config.gap not in GAPS:
+        raise UnknownName("gap", config.gap, GAPS)
+    known = [one.name for one in fields(Blend)]
+    for name in config.blend:
+        if name not in known:
+            raise UnknownName("blend", name, known)
+    Blend(**config.blend)

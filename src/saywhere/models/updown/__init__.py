@@ -1,0 +1,64 @@
+"""UpDn, bottom-up and top-down attention (Anderson et al., 2018): answers and captions from regions or patches.
+
+config     what shape the networks have      batch      questions and captions as they read them
+vqa        the network that answers          prepared   folders that training reads
+captioner  the one that writes               answers    which answers can be given
+objective  losses, and scores to explain     answering  answers in words; decode: captions in words
+"""
+
+from saywhere.models.region_features import RegionFeatures
+from saywhere.models.updown.answering import Answer, Answerer
+from saywhere.models.updown.answers import AnswerVocabulary
+from saywhere.models.updown.batch import (
+    CaptionBatch,
+    CaptionItem,
+    QuestionBatch,
+    QuestionItem,
+    collate_captions,
+    collate_questions,
+)
+from saywhere.models.updown.captioner import Spoken, UpDnCaptioner
+from saywhere.models.updown.config import UpDnCaptionConfig, UpDnConfig
+from saywhere.models.updown.decode import Caption, caption
+from saywhere.models.updown.objective import answer_accuracy, answer_loss, answer_score, caption_loss, word_score
+from saywhere.models.updown.prepared import (
+    Captions,
+    PreparedCaption,
+    PreparedQuestion,
+    Questions,
+    save_captions,
+    save_questions,
+)
+from saywhere.models.updown.vqa import Answered, UpDnVqa
+
+__all__ = [
+    "Answer",
+    "AnswerVocabulary",
+    "Answered",
+    "Answerer",
+    "Caption",
+    "CaptionBatch",
+    "CaptionItem",
+    "Captions",
+    "PreparedCaption",
+    "PreparedQuestion",
+    "QuestionBatch",
+    "QuestionItem",
+    "Questions",
+    "RegionFeatures",
+    "Spoken",
+    "UpDnCaptionConfig",
+    "UpDnCaptioner",
+    "UpDnConfig",
+    "UpDnVqa",
+    "answer_accuracy",
+    "answer_loss",
+    "answer_score",
+    "caption",
+    "caption_loss",
+    "collate_captions",
+    "collate_questions",
+    "save_captions",
+    "save_questions",
+    "word_score",
+]

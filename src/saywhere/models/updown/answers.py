@@ -1,0 +1,122 @@
+"""The answers that a network can give: those that were right often enough in training."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from saywhere.atomic import write_atomic
+from saywhere.core.answers import normalise_answer, soft_scores
+from saywhere.core.errors import InvalidFile, InvalidValue
+
+LEAST_COUNT = 9
+"""UpDn keeps answers that occur more than 8 times, which leaves 3,129 of VQA v2's."""
+
+_FORMAT = 1
+
+
+def answer_scores(answers: Sequence[str]) -> dict[str, float]:
+    """Normalised answer → soft score of one question.
+
+    Several answers are several people's: 0.3, 0.6, 0.9 or 1 (`saywhere.core.answers.soft_scores`). One answer alone is
+    the truth, as in questions made from data: it scores 1.
+    """
+    return soft_scores(answers) if len(answers) != 1 else {normalise_answer(answers[0]): 1.0}
+
+
+@dataclass(frozen=True)
+class AnswerVocabulary:
+    """texts: answers as `saywhere.core.answers.normalise_answer` gives them, no two alike; answer i has id i."""
+
+    texts: tuple[str, ...]
+    _ids: dict[str, int] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "texts", tuple(self.texts))
+        if not self.texts:
+            raise InvalidValue("answer vocabulary", "has no answer")
+        for text in self.texts:
+            if not isinstance(text, str) or not text.strip():
+                raise InvalidValue("answer vocabulary", f"{text!r} is not an answer")
+        object.__setattr__(self, "_ids", {text: i for i, text in enumerate(self.texts)})
+        if len(self._ids) != len(self.texts):
+            twice = next(text for text, count in Counter(self.texts).items() if count > 1)
+            raise InvalidValue("answer vocabulary", f"lists {twice!r} twice")
+
+    @classmethod
+    def of(cls, answers: Iterable[Sequence[str]], least_count: int = LEAST_COUNT) -> AnswerVocabulary:
+        """From the answers to each training question: those that are some question's most frequent one often enough.
+
+        Among equally frequent ones the first given counts. Ordered by frequency, then by letters.
+        """
+        counts: Counter[str] = Counter()
+        for given in answers:
+            best = Counter(filter(None, map(normalise_answer, given))).most_common(1)
+            counts.update(text for text, _ in best)
+        frequent = sorted((text for text, n in counts.items() if n >= least_count), key=lambda t: (-counts[t], t))
+        if not frequent:
+            reason = f"no answer is the most frequent one of {least_count} questions"
+            raise InvalidValue("answer vocabulary", reason, "lower least_count")
+        return cls(tuple(frequent))
+
+    def __len__(self) -> int:
+        return len(self.texts)
+
+    def __contains__(self, answer: object) -> bool:
+        return isinstance(answer, str) and normalise_answer(answer) in self._ids
+
+    def text(self, answer_id: int) -> str:
+        if not 0 <= answer_id < len(self.texts):
+            raise InvalidValue("answer id", f"{answer_id} is none of 0 … {len(self.texts) - 1}")
+        return self.texts[answer_id]
+
+    def targets(self, answers: Sequence[str]) -> NDArray[np.float32]:
+        """(len,) the soft score of every answer; all 0 if none of those given is known."""
+        found = np.zeros(len(self.texts), dtype=np.float32)
+        for text, score in answer_scores(answers).items():
+            if text in self._ids:
+                found[self._ids[text]] = score
+        return found
+
+    @property
+    def fingerprint(self) -> str:
+        """SHA-256 of what the ids mean."""
+        return hashlib.sha256(self.to_json().encode()).hexdigest()
+
+    def to_json(self) -> str:
+        return json.dumps({"format": _FORMAT, "answers": self.texts}, ensure_ascii=False, separators=(",", ":"))
+
+    @classmethod
+    def from_json(cls, text: str) -> AnswerVocabulary:
+        try:
+            content = json.loads(text)
+        except (ValueError, RecursionError) as error:
+            raise InvalidValue("answer vocabulary", f"is not JSON: {error}") from error
+        if not isinstance(content, dict) or set(content) != {"format", "answers"}:
+            raise InvalidValue("answer vocabulary", "is not an object with exactly the keys format, answers")
+        if content["format"] != _FORMAT or not isinstance(content["answers"], list):
+            raise InvalidValue("answer vocabulary", f"is not a list of answers in format {_FORMAT}")
+        return cls(tuple(content["answers"]))
+
+    def save(self, path: str | Path) -> None:
+        """Write the file whole or not at all."""
+        with write_atomic(path) as file:
+            file.write(self.to_json().encode("utf-8"))
+
+    @classmethod
+    def load(cls, path: str | Path) -> AnswerVocabulary:
+        try:
+            return cls.from_json(Path(path).read_text(encoding="utf-8"))
+        except OSError as error:
+            raise InvalidFile(path, f"cannot be opened: {error.strerror or error}") from error
+        except UnicodeDecodeError as error:
+            raise InvalidFile(path, "is not UTF-8 text") from error
+        except InvalidValue as error:
+            raise InvalidFile(path, str(error)) from error

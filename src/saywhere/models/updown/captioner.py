@@ -1,0 +1,172 @@
+"""The UpDn captioner (Anderson et al., 2018): an attention LSTM looks, a language LSTM speaks.
+
+At each place t:
+    h¹ = LSTM([h² before; mean of the regions; embedded word])
+    a_i = softmax_i  w · tanh(W_v v_i + W_h h¹),  v̂ = Σ a_i v_i
+    h² = LSTM([v̂; h¹]),  logits = W h² + b
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+from torch import Tensor, nn
+
+from saywhere.core.errors import InvalidValue
+from saywhere.language.vocabulary import FIRST_PIECE_ID, PAD_ID, Vocabulary
+from saywhere.models.updown.config import UpDnCaptionConfig
+from saywhere.models.updown.layers import BOX_SIZE, beside_boxes, check_regions, lifted, shares, shifted
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Spoken:
+    """logits: (b, t, V + 3) over ids: place t scores the word after the one it read. attention: (b, t, r)."""
+
+    logits: Tensor
+    attention: Tensor
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Sight:
+    """Images as every step needs them, n rows. seen: (n, r, f). compared: (n, r, attention). mean: (n, f).
+
+    present: (n, r). pointed, shift: (n, r) or nothing.
+    """
+
+    seen: Tensor
+    compared: Tensor
+    mean: Tensor
+    present: Tensor
+    pointed: Tensor | None = None
+    shift: Tensor | None = None
+
+    def take(self, rows: Tensor) -> Sight:
+        """The images of these rows, in this order."""
+        pointed = None if self.pointed is None else self.pointed[rows]
+        shift = None if self.shift is None else self.shift[rows]
+        return Sight(self.seen[rows], self.compared[rows], self.mean[rows], self.present[rows], pointed, shift)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Minds:
+    """States of both LSTMs, (n, width) each: hidden and cell of the one that looks, then of the one that speaks."""
+
+    look: tuple[Tensor, Tensor]
+    speak: tuple[Tensor, Tensor]
+
+    def take(self, rows: Tensor) -> Minds:
+        (a, b), (c, d) = self.look, self.speak
+        return Minds((a[rows], b[rows]), (c[rows], d[rows]))
+
+
+class UpDnCaptioner(nn.Module):
+    """Captions of regions or patches, word by word. vocabulary: what the ids mean, if known; `attach` sets it."""
+
+    def __init__(self, config: UpDnCaptionConfig) -> None:
+        super().__init__()
+        self.config = config
+        self.vocabulary: Vocabulary | None = None
+        size, width = config.region_size + BOX_SIZE * config.use_boxes, config.width
+        ids = config.words + FIRST_PIECE_ID
+        self.words = nn.Embedding(ids, config.embedding, padding_idx=PAD_ID)
+        self.looker = nn.LSTMCell(width + size + config.embedding, width)
+        self.speaker = nn.LSTMCell(size + width, width)
+        self.compare_region = nn.Linear(size, config.attention, bias=False)
+        self.compare_state = nn.Linear(width, config.attention, bias=False)
+        self.attend = nn.Linear(config.attention, 1, bias=False)
+        self.say = nn.Linear(width, ids)
+        self.drop = nn.Dropout(config.dropout)
+
+    @classmethod
+    def fresh(cls, config: UpDnCaptionConfig, seed: int) -> UpDnCaptioner:
+        """A network with random weights that depend on the seed alone."""
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(seed)
+            return cls(config)
+
+    @classmethod
+    def from_pretrained(cls, source: str | Path, revision: str | None = None) -> UpDnCaptioner:
+        """A network from a folder or from the hub; see `saywhere.models.updown.pretrained`."""
+        from saywhere.models.updown.pretrained import load_captioner
+
+        return load_captioner(source, revision)
+
+    def save_pretrained(self, folder: str | Path) -> None:
+        """Weights, config and vocabulary into a folder; see `saywhere.models.updown.pretrained`."""
+        from saywhere.models.updown.pretrained import save_captioner
+
+        save_captioner(self, folder)
+
+    def attach(self, vocabulary: Vocabulary) -> UpDnCaptioner:
+        """Say what the word ids mean. A vocabulary of another size is refused."""
+        if len(vocabulary) != self.config.words:
+            reason = f"has {len(vocabulary):,} entries, but the model was made for {self.config.words:,}"
+            raise InvalidValue("vocabulary", reason, "use the one saved beside the weights")
+        self.vocabulary = vocabulary
+        return self
+
+    @property
+    def device(self) -> torch.device:
+        return self.say.weight.device
+
+    def forward(
+        self,
+        regions: Tensor,
+        present: Tensor,
+        words: Tensor,
+        *,
+        boxes: Tensor | None = None,
+        pointed: Tensor | None = None,
+        shift: Tensor | None = None,
+    ) -> Spoken:
+        """Teacher-forced. regions, present, boxes, pointed, shift: as for `UpDnVqa`. words: (b, t), BEGIN_ID first.
+
+        Place t has read words 0 … t and scores word t + 1. A row's padding changes nothing before it.
+        """
+        sight = self.look(regions, present, boxes=boxes, pointed=pointed, shift=shift)
+        minds = self.begin(len(regions))
+        logits, attention = [], []
+        for place in range(words.shape[1]):
+            minds, shared = self.step(sight, minds, words[:, place])
+            logits.append(self.drop(minds.speak[0]))
+            attention.append(shared)
+        return Spoken(self.say(torch.stack(logits, dim=1)), torch.stack(attention, dim=1))
+
+    def look(
+        self,
+        regions: Tensor,
+        present: Tensor,
+        *,
+        boxes: Tensor | None = None,
+        pointed: Tensor | None = None,
+        shift: Tensor | None = None,
+    ) -> Sight:
+        """What every step needs of the images, made once. Arguments as for `forward`."""
+        check_regions(regions, present, self.config.region_size)
+        seen = beside_boxes(regions, boxes, self.config.use_boxes)
+        even = present.to(seen) / present.sum(dim=1, keepdim=True).clamp_min(1)
+        mean = self._pooled(seen, even, shift)
+        return Sight(seen, shifted(self.compare_region, seen, shift, regions.shape[2]), mean, present, pointed, shift)
+
+    def begin(self, count: int) -> Minds:
+        """The states before the first word of so many captions."""
+        zero = self.say.weight.new_zeros(count, self.config.width)
+        return Minds((zero, zero), (zero, zero))
+
+    def step(self, sight: Sight, minds: Minds, words: Tensor) -> tuple[Minds, Tensor]:
+        """Read a word for each row, (n,) ids; the states after it and where it looked, (n, r).
+
+        `self.say` of the speaking LSTM's hidden state scores the next word.
+        """
+        looked = self.looker(torch.cat([minds.speak[0], sight.mean, self.words(words)], dim=1), minds.look)
+        scores = self.attend((sight.compared + self.compare_state(looked[0])[:, None]).tanh())[..., 0]
+        attention = shares(scores, sight.present, sight.pointed)
+        pooled = self._pooled(sight.seen, attention, sight.shift)
+        return Minds(looked, self.speaker(torch.cat([pooled, looked[0]], dim=1), minds.speak)), attention
+
+    def _pooled(self, seen: Tensor, weights: Tensor, shift: Tensor | None) -> Tensor:
+        """(n, f) the regions (n, r, f), shifted, in these proportions (n, r)."""
+        moved = None if shift is None else (weights * shift).sum(dim=1)
+        return lifted(torch.einsum("br,brf->bf", weights, seen), moved, self.config.region_size)

@@ -1,0 +1,104 @@
+"""Writing captions: greedy, beam and nucleus, by the search of `saywhere.models.patchioner.decode`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from saywhere.core.errors import InvalidValue
+from saywhere.language.vocabulary import BEGIN_ID, END_ID, PAD_ID
+from saywhere.models.patchioner.decode import Rules, Said, Writing, draws, search
+from saywhere.models.region_features import RegionFeatures
+from saywhere.models.updown.batch import collate_features
+from saywhere.models.updown.captioner import Sight, UpDnCaptioner
+
+BEAM = Writing("beam", beams=5)
+"""As UpDn writes."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Caption:
+    """What was written about one image.
+
+    text: its words. ids: one for each word. score: the mean of logprobs. logprobs: of each word, and of the end if it
+    came. ended: whether the network ended it, rather than the limit. attention: (words, r) where each word was looked
+    for, summing to 1.
+    """
+
+    text: str
+    ids: tuple[int, ...]
+    score: float
+    logprobs: tuple[float, ...]
+    ended: bool
+    attention: Tensor
+
+
+class CaptionSteps:
+    """A captioner that has looked at some images, for `search`. A token is a word's id."""
+
+    def __init__(self, model: UpDnCaptioner, sight: Sight) -> None:
+        self._model, self._sight = model, sight
+        self._minds = model.begin(len(sight.present))
+
+    def start(self) -> Tensor:
+        return self.advance(torch.full((len(self._sight.present),), BEGIN_ID, device=self._model.device))
+
+    def advance(self, tokens: Tensor) -> Tensor:
+        self._minds, _ = self._model.step(self._sight, self._minds, tokens)
+        logits: Tensor = self._model.say(self._minds.speak[0])
+        return logits
+
+    def reorder(self, rows: Tensor) -> None:
+        self._sight, self._minds = self._sight.take(rows), self._minds.take(rows)
+
+
+def write(model: UpDnCaptioner, sight: Sight, how: Writing = BEAM) -> list[Said]:
+    """The words for each image that was looked at, the unknown word never among them. The model must be at rest."""
+    most = how.most_words(model.config.max_words)
+    unknown = None if model.vocabulary is None else model.vocabulary.unknown_id
+    forbidden = (PAD_ID, BEGIN_ID) if unknown is None else (PAD_ID, BEGIN_ID, unknown)
+    chances = None
+    if how.method == "nucleus":
+        # What an image shows, without the padding that depends on its neighbours.
+        keys = [seen[there].cpu().numpy().tobytes() for seen, there in zip(sight.seen, sight.present, strict=True)]
+        chances = draws(keys, how.seed, most)
+    with torch.no_grad():
+        return search(CaptionSteps(model, sight), Rules(how, most, (END_ID,), forbidden), chances)
+
+
+def caption(model: UpDnCaptioner, images: Sequence[RegionFeatures], how: Writing = BEAM) -> list[Caption]:
+    """A caption for each image, with where it looked for each word."""
+    if model.vocabulary is None:
+        raise InvalidValue("captioner", "does not know what its word ids mean", "attach a vocabulary")
+    if not images:
+        return []
+    regions, boxes, present = (part.to(model.device) for part in collate_features(images, model.config.region_size))
+    was_training = model.training
+    model.eval()
+    try:
+        with torch.no_grad():
+            said = write(model, model.look(regions, present, boxes=boxes), how)
+            spoken = model(regions, present, _read_again(said).to(model.device), boxes=boxes)
+    finally:
+        model.train(was_training)
+    return [
+        Caption(
+            model.vocabulary.text(one.tokens),
+            one.tokens,
+            one.score,
+            one.logprobs,
+            one.ended,
+            looked[: len(one.tokens), : len(image)].cpu(),
+        )
+        for one, looked, image in zip(said, spoken.attention, images, strict=True)
+    ]
+
+
+def _read_again(said: Sequence[Said]) -> Tensor:
+    """(b, t) what is read to say these words: the beginning, then each of them but the last."""
+    longest = max(1, *(len(one.tokens) for one in said))
+    rows = [(BEGIN_ID, *one.tokens)[:longest] for one in said]
+    return torch.tensor([[*row, *[PAD_ID] * (longest - len(row))] for row in rows])

@@ -1,0 +1,162 @@
+"""Held-out questions and captions with where two models, and people, look."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from saywhere.core import AttentionMap
+from saywhere.core._arrays import Floats
+from saywhere.explain import gradient_importance, rank_agreement, region_heat
+from saywhere.explain.scores import AnswerScore, UpDnWordScore
+from saywhere.learn import load_run
+from saywhere.models.updown import Captions, Questions, collate_captions, collate_questions
+from saywhere.models.updown.prepared import CaptionItems, QuestionItems
+from saywhere.models.updown.task import as_captioner, as_vqa
+from saywhere.plots.heats import HeatPanel
+from saywhere.reproduce.hint_rows import BASE, HINT
+from saywhere.reproduce.results import HeatExample
+
+Models = Sequence[tuple[str, Path]]
+"""Row and the folder of its run."""
+
+_NAMES = {BASE: "base", HINT: "HINT"}
+_MATTERS = 0.5
+_MOST_PLACES = 0.75
+"""Examples where people look at more of the image than this show nothing."""
+
+
+def question_examples(
+    out: Path, data: Path, photos: Path, models: Models, most: int, section: str
+) -> list[HeatExample]:
+    """Questions with changed priors, the first of each type in turn."""
+    questions = Questions(data)
+    items = _of_each_type(questions.split("changed"), most)
+    batch = collate_questions(list(items))
+    panels: list[list[HeatPanel]] = [[] for _ in range(len(items))]
+    for key, run in models:
+        model = as_vqa(load_run(run, "best").model).eval()
+        score = AnswerScore(model, batch.questions, batch.targets, batch.boxes)
+        alpha = gradient_importance(score, batch.regions, batch.present)
+        with torch.no_grad():
+            given = model(
+                batch.regions, batch.present, batch.questions, boxes=batch.boxes, pointed=batch.pointed
+            ).logits.argmax(dim=1)
+        for i, answer in enumerate(given.tolist()):
+            said, true = questions.answers.text(answer), items.question(i).answers
+            right = "✓" if said == max(set(true), key=true.count) else "✗"
+            rank = _rank(alpha[i], batch.importance[i], batch.present[i])
+            panels[i].append(_panel(_NAMES[key], alpha[i], batch.boxes[i], batch.present[i], f"{said} {right}, {rank}"))
+    examples = []
+    for i, made in enumerate(panels):
+        one = items.question(i)
+        made.append(_people(batch.importance[i], batch.boxes[i], batch.present[i]))
+        truth = max(set(one.answers), key=one.answers.count)
+        photo = _photo(out, photos, one.image, section)
+        examples.append(HeatExample(photo, f"{one.text} {truth}", tuple(made), len(one.text.split()), section))
+    return examples
+
+
+def caption_examples(out: Path, data: Path, photos: Path, models: Models, most: int, section: str) -> list[HeatExample]:
+    """Captions of the test, each with its first visual word that is about a part of the image."""
+    items = _with_small(Captions(data).split("test"), most)
+    batch = collate_captions(list(items))
+    places = batch.hinted.float().argmax(dim=1)
+    human = batch.importance[torch.arange(len(items)), places]
+    panels: list[list[HeatPanel]] = [[] for _ in range(len(items))]
+    for key, run in models:
+        model = as_captioner(load_run(run, "best").model).eval()
+        alpha = gradient_importance(
+            UpDnWordScore(model, batch.words, places + 1, batch.boxes), batch.regions, batch.present
+        )
+        for i, made in enumerate(panels):
+            rank = _rank(alpha[i], human[i], batch.present[i])
+            made.append(_panel(_NAMES[key], alpha[i], batch.boxes[i], batch.present[i], rank))
+    examples = []
+    for i, made in enumerate(panels):
+        one = items.caption(i)
+        made.append(_people(human[i], batch.boxes[i], batch.present[i]))
+        marked = min(word for word, _ in one.visual)
+        examples.append(HeatExample(_photo(out, photos, one.image, section), one.text, tuple(made), marked, section))
+    return examples
+
+
+def _of_each_type(items: QuestionItems, most: int) -> QuestionItems:
+    """The first questions that people look at a part of the image for; types take turns, and no image comes twice."""
+    by_type: dict[str, list[int]] = {}
+    for i, index in enumerate(items.indices):
+        one = items.question(i)
+        if one.importance is not None and one.importance.max() > _MATTERS and _is_partial(one.importance):
+            by_type.setdefault(one.question_type, []).append(index)
+    chosen: list[int] = []
+    images: set[str] = set()
+    while len(chosen) < most and any(by_type.values()):
+        for waiting in by_type.values():
+            while waiting:
+                index = waiting.pop(0)
+                image = items.folder.question(index).image
+                if image not in images:
+                    images.add(image)
+                    chosen.append(index)
+                    break
+    return QuestionItems(items.folder, chosen[:most])
+
+
+def _with_small(items: CaptionItems, most: int) -> CaptionItems:
+    chosen: list[int] = []
+    images: set[str] = set()
+    for i, index in enumerate(items.indices):
+        one = items.caption(i)
+        if one.visual and one.image not in images and _is_partial(min(one.visual)[1]):
+            images.add(one.image)
+            chosen.append(index)
+    return CaptionItems(items.folder, chosen[:most])
+
+
+def _is_partial(importance: Floats) -> bool:
+    return float((importance > _MATTERS).mean()) < _MOST_PLACES
+
+
+def _panel(title: str, alpha: Tensor, boxes: Tensor, present: Tensor, note: str) -> HeatPanel:
+    heat = region_heat(alpha[present].numpy(), boxes[present].numpy())
+    return HeatPanel(title, AttentionMap(heat) if heat.any() else None, _top(alpha, boxes, present), note)
+
+
+def _people(human: Tensor, boxes: Tensor, present: Tensor) -> HeatPanel:
+    matters = (human - _MATTERS).clamp_min(0)
+    heat = region_heat(matters[present].numpy(), boxes[present].numpy())
+    return HeatPanel("people", AttentionMap(heat) if heat.any() else None, None, "what the question is about")
+
+
+def _top(alpha: Tensor, boxes: Tensor, present: Tensor) -> Floats:
+    """(1, 4) the most important region."""
+    best = int(alpha.masked_fill(~present, -torch.inf).argmax())
+    return boxes[best : best + 1].double().numpy()
+
+
+def _rank(alpha: Tensor, human: Tensor, present: Tensor) -> str:
+    return f"ρ {rank_agreement(alpha[None].numpy(), human[None].numpy(), present[None].numpy()).mean:+.2f}"
+
+
+def _photo(out: Path, photos: Path, image: str, section: str) -> str:
+    """The photo copied beside the report; its place there."""
+    [source] = sorted(path for path in photos.iterdir() if path.stem == image)[:1]
+    place = Path("photos") / section.replace(" ", "-") / source.name
+    (out / place).parent.mkdir(parents=True, exist_ok=True)
+    shutil.copyfile(source, out / place)
+    return str(place)
+
+
+def pairs(examples: Iterable[HeatExample]) -> list[tuple[HeatExample, AttentionMap, AttentionMap]]:
+    """Of examples where both models look somewhere: the maps of the two."""
+    found = []
+    for one in examples:
+        maps = {panel.title: panel.attention for panel in one.panels}
+        base, hint = maps[_NAMES[BASE]], maps[_NAMES[HINT]]
+        if base is not None and hint is not None:
+            found.append((one, base, hint))
+    return found

@@ -1,0 +1,35 @@
+"""Many runs side by side in processes of their own."""
+
+from __future__ import annotations
+
+import multiprocessing
+from collections.abc import Callable, Iterable
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from typing import TypeVar
+
+_Job = TypeVar("_Job")
+_EVERY_S = 2.0
+
+
+def run_jobs(jobs: Iterable[_Job], run: Callable[[_Job], object], workers: int, on_tick: Callable[[], None]) -> None:
+    """Run all jobs, in their order. workers: processes; 0 runs them in this one. The first failure ends it.
+
+    on_tick: called every two seconds, or without processes before each job; and at the end.
+    """
+    if not workers:
+        for job in jobs:
+            on_tick()
+            run(job)
+        on_tick()
+        return
+    with ProcessPoolExecutor(workers, multiprocessing.get_context("spawn")) as pool:
+        waiting: set[Future[object]] = {pool.submit(run, job) for job in jobs}
+        try:
+            while waiting:
+                done, waiting = wait(waiting, timeout=_EVERY_S, return_when=FIRST_COMPLETED)
+                for finished in done:
+                    finished.result()
+                on_tick()
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise

@@ -1,0 +1,115 @@
+"""`saywhere answer` and `saywhere why` with a model whose every part is small."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import typer
+from click.testing import Result
+from PIL import Image
+from typer.testing import CliRunner
+
+from saywhere import loading
+from saywhere.cli import asking
+from saywhere.core import Box, InvalidValue, UnknownName
+from saywhere.models.patchioner.seer import Seer
+from saywhere.models.updown import Answerer
+from saywhere.vision import read_photo
+from tests.models.patchioner_seeing import BOTTOM_RIGHT, photo
+from tests.models.test_patchioner_answering import network
+from tests.models.test_patchioner_why import loud_seer
+
+app = typer.Typer()
+for command in (asking.answer, asking.why):
+    app.command()(command)
+
+
+@pytest.fixture
+def tiny(monkeypatch: pytest.MonkeyPatch) -> Seer:
+    """Every model is the tiny one, and needs nothing of others."""
+    model = loud_seer()
+    model.answerer = Answerer(network())
+    monkeypatch.setattr(loading, "load", lambda name: model)
+    monkeypatch.setattr(loading, "needed_assets", lambda name, *, texts: ())
+    return model
+
+
+@pytest.fixture
+def pets(tmp_path: Path) -> Path:
+    photo().save(tmp_path / "pets.png")
+    return tmp_path / "pets.png"
+
+
+def run(*arguments: object) -> Result:
+    return CliRunner().invoke(app, [str(argument) for argument in arguments])
+
+
+def test_answers_come_likeliest_first_with_what_was_not_understood(tiny: Seer, pets: Path) -> None:
+    lines = run("answer", pets, "is there a zebra?").stdout.splitlines()
+    ranked = tiny.look(pets).answer("is there a zebra?").ranked
+    assert lines[:3] == [f"{chance:4.0%}  {text}" for text, chance in ranked]
+    assert lines[3] == "not known to this model: zebra"
+    assert run("answer", pets, "is there a cat is there a cat").stdout.splitlines()[-1] == "too long, not read: a cat"
+
+
+def test_what_is_pointed_at_reaches_the_model(tiny: Seer, pets: Path) -> None:
+    said = json.loads(run("answer", pets, "what is it", "--box", "20,20,40,40", "--pixels", "--json").stdout)
+    expected = tiny.look(pets).answer("what is it", Box(*BOTTOM_RIGHT))
+    assert said["region"] == {"box_xyxy": list(BOTTOM_RIGHT)}
+    assert said["answers"][0]["text"] == expected.text
+    assert said["answers"][0]["probability"] == pytest.approx(expected.probability)
+    assert np.shape(said["reason"]["weights"]) == (64, 64)
+
+
+@pytest.mark.parametrize("method", ["gradient", "attention", "occlusion"])
+def test_why_says_the_caption_and_what_the_map_is_worth(tiny: Seer, pets: Path, method: str) -> None:
+    caption = tiny.look(pets).caption().text
+    ran = run("why", pets, caption.split()[1], "--method", method)
+    assert ran.stdout.splitlines()[0] == caption
+    assert "less likely" in ran.stdout
+    assert ("rank correlation" in ran.stdout) == (method == "gradient")
+    assert ("count the same" in ran.stdout) == (method == "attention")
+
+
+@pytest.mark.usefixtures("tiny")
+def test_a_reason_is_drawn_and_given_as_json(pets: Path, tmp_path: Path) -> None:
+    ran = run("why", pets, "CAT", "--caption", "a red cat.", "--json", "--out", tmp_path / "why.png")
+    said = json.loads(ran.stdout)
+    assert (said["caption"], said["reason"]["said"], said["region"]) == ("a red cat.", "cat.", {"whole": True})
+    assert np.shape(said["reason"]["weights"]) == (4, 4)
+    assert read_photo(tmp_path / "why.png").size[0] > 500
+    assert run("answer", pets, "is there a cat", "--out", tmp_path / "answer.png").exit_code == 0
+    assert read_photo(tmp_path / "answer.png").size[0] > 500
+
+
+@pytest.mark.usefixtures("tiny")
+@pytest.mark.parametrize(
+    ("arguments", "error", "reason"),
+    [
+        (("why", "dog", "--caption", "a red cat"), UnknownName, "word of the caption"),
+        (("why", "cat", "--method", "gradiant"), UnknownName, "gradient"),
+        (("why", "cat", "--out", "x.jpg"), InvalidValue, "png"),
+        (("why", "cat", "--box", "0,0,1,1", "--point", "0,0"), InvalidValue, "2 are given"),
+        (("answer", " "), InvalidValue, "has no word"),
+        (("answer", "is it", "--point", "2,2"), InvalidValue, "covers nothing"),
+    ],
+)
+def test_what_cannot_be_asked_is_refused(
+    pets: Path, arguments: tuple[str, ...], error: type[Exception], reason: str
+) -> None:
+    command, *rest = arguments
+    ran = run(command, pets, *rest)
+    assert isinstance(ran.exception, error)
+    assert reason in str(ran.exception)
+
+
+@pytest.mark.usefixtures("tiny")
+def test_nothing_is_drawn_where_nothing_speaks_for_it(tmp_path: Path) -> None:
+    # All patches are alike, so that none adds anything.
+    Image.new("RGB", (40, 40)).save(tmp_path / "dark.png")
+    ran = run("why", tmp_path / "dark.png", "cat", "--caption", "a red cat", "--out", tmp_path / "x.png")
+    assert "nothing to draw" in str(ran.exception)
+    assert not (tmp_path / "x.png").exists()
