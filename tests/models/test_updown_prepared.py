@@ -297,3 +297,22 @@ def test_answers_come_back_from_their_file_and_damage_is_named(tmp_path: Path) -
 def test_an_answer_vocabulary_that_cannot_be_is_refused(texts: tuple[str, ...], reason: str) -> None:
     with pytest.raises(InvalidValue, match=reason):
         AnswerVocabulary(texts)
+
+
+def test_what_a_question_points_at_comes_back_and_others_point_everywhere(tmp_path: Path) -> None:
+    image = RegionFeatures(np.ones((2, 3)), [[0, 0, 1, 1], [0, 0, 0.5, 0.5]])
+    given = [
+        PreparedQuestion("a", "i", "train", "what is this", "what is", "other", ("cup",), None, np.array([0.25, 1.0])),
+        PreparedQuestion("b", "i", "train", "what is there", "what is", "other", ("cup",), np.array([0.5, 0.75])),
+        PreparedQuestion("c", "i", "train", "what is this", "what is", "other", ("cup",), None, np.zeros(2)),
+    ]
+    save_questions(tmp_path, {"i": image}, given, {}, least_count=1)
+    kept = Questions(tmp_path)
+    items = kept.split("train")
+    assert items.question(0).pointed is not None
+    assert items.question(1).pointed is None
+    batch = collate_questions(list(items))
+    assert batch.pointed.tolist() == [[0.25, 1.0], [1.0, 1.0]]
+    assert batch.hinted.tolist() == [False, True]
+    # Pointing at nothing at all is no pointing.
+    assert [one.id for one in kept.skipped] == ["c"]

@@ -35,6 +35,7 @@ from schemathesis.transport.serialization import Binary
 from saywhere.studio.app import create_app
 from saywhere.studio.settings import StudioSettings
 from tests.studio.conftest import AnsweringSeer, narrative, png, wav
+from tests.studio.studies import make_study
 
 CASES = int(os.environ.get("SAYWHERE_API_CASES", "40"))
 CHECKS = [
@@ -71,6 +72,13 @@ OPERATIONS = [
     "GET /api/narratives/{narrative_id}/audio",
     "POST /api/narratives/{narrative_id}/align",
     "GET /api/narratives/{narrative_id}/export",
+    "GET /api/study",
+    "GET /api/study/place",
+    "POST /api/study/ratings",
+    "POST /api/study/undo",
+    "GET /api/study/photos/{study_photo}",
+    "GET /api/study/results",
+    "GET /api/study/summary",
     "GET /v1/models",
     "POST /v1/chat/completions",
 ]
@@ -102,14 +110,29 @@ class Server:
         told = self.session.post(f"{api}/narratives", json=narrative(photo)).json()["id"]
         self.session.put(f"{api}/narratives/{told}/audio", data=wav(), headers={"Content-Type": "audio/wav"})
         job = self.session.post(f"{api}/looks", json={"photos": [photo]}).json()["job"]
-        return {"photo_id": photo, "narrative_id": told, "job_id": job}
+        place = self.session.get(f"{api}/study/place", params={"participant": "P1"}).json()
+        if place["next"]:
+            said = {"participant": "P1", "study": place["study"], "item": place["next"]["item"], "rating": 1}
+            place = self.session.post(f"{api}/study/ratings", json=said).json()
+        pair = self.session.get(f"{api}/study/place", params={"participant": "NOBODY"}).json()["next"]
+        return {
+            "photo_id": photo,
+            "narrative_id": told,
+            "job_id": job,
+            "study_photo": pair["photo"].rpartition("/")[2],
+            "study": place["study"],
+            "item": place["last"],
+        }
 
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     folder: Path = tmp_path_factory.mktemp("openapi")
     with socket.create_server(("127.0.0.1", 0)) as listening, requests.Session() as session:
-        app = create_app(StudioSettings(folder, port=listening.getsockname()[1]), seer=AnsweringSeer())
+        app = create_app(
+            StudioSettings(folder, port=listening.getsockname()[1], study=make_study(folder / "study")),
+            seer=AnsweringSeer(),
+        )
         running = uvicorn.Server(uvicorn.Config(app, log_config=None, access_log=False, timeout_graceful_shutdown=1))
         thread = threading.Thread(target=running.run, kwargs={"sockets": [listening]})
         thread.start()
@@ -136,6 +159,9 @@ def _filled(path: str, body: Any, ids: dict[str, str]) -> Any:
         return body
     if path.startswith("/api/narratives") and "photo" in body:
         return {**body, **narrative(ids["photo_id"], text=body.get("text", "")), "id": None, "words": [], "boxes": None}
+    if path.startswith("/api/study"):
+        kept = {"participant": "P1", "study": ids["study"], "item": ids["item"], "rating": 1}
+        return {name: kept.get(name, value) for name, value in body.items()}
     if isinstance(body.get("photos"), list):
         return {**body, "photos": [ids["photo_id"]] * len(body["photos"])}
     if path.startswith("/v1"):
@@ -167,6 +193,7 @@ def test_no_request_breaks_the_server(server: Server, operation: str) -> None:
         case.headers.update(headers)
         if fill:
             case.body = _filled(path, case.body, ids)
+            case.query.update({"participant": "P1"} if path == "/api/study/place" else {})
         reply = case.call(base_url=server.address, session=server.session)
         statuses[reply.status_code] += 1
         case.validate_response(reply, checks=CHECKS)

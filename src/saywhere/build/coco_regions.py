@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import multiprocessing
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -63,15 +64,21 @@ def read_told(path: Path) -> dict[str, list[str]]:
 
 
 def see_photos(paths: Sequence[Path], folder: Path, progress: Progress, workers: int) -> dict[str, RegionFeatures]:
-    """What the seer's answers are made from, photo by photo; kept in the folder, so that nothing is looked at twice."""
+    """What the seer's answers are made from, photo by photo; kept in the folder, so that nothing is looked at twice.
+
+    workers: processes; 0 looks in this one.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     waiting = [path for path in paths if not _kept(folder, path).exists()]
     done = len(paths) - len(waiting)
-    if waiting:
-        with ProcessPoolExecutor(workers, multiprocessing.get_context("spawn")) as pool:
-            for _ in pool.map(_see, waiting, [folder] * len(waiting), chunksize=8):
-                done += 1
-                progress("looking at photos", done, len(paths))
+    with ExitStack() as stack:
+        seeing: Iterable[Path] = (_see(path, folder) for path in waiting)
+        if workers and waiting:
+            pool = stack.enter_context(ProcessPoolExecutor(workers, multiprocessing.get_context("spawn")))
+            seeing = pool.map(_see, waiting, [folder] * len(waiting), chunksize=8)
+        for _ in seeing:
+            done += 1
+            progress("looking at photos", done, len(paths))
     return {path.stem: _read(_kept(folder, path)) for path in paths}
 
 
@@ -79,12 +86,14 @@ def _kept(folder: Path, photo: Path) -> Path:
     return folder / f"{photo.stem}.npz"
 
 
-def _see(photo: Path, folder: Path) -> None:
+def _see(photo: Path, folder: Path) -> Path:
+    """Look at a photo and keep what was seen; where."""
     from saywhere.models.patchioner.answering import answer_regions
 
     regions = answer_regions(_seer().look(photo))
     with write_atomic(_kept(folder, photo)) as file:
         np.savez(file, features=regions.features.astype(np.float16), boxes=regions.boxes_xyxy)
+    return _kept(folder, photo)
 
 
 @cache

@@ -18,7 +18,7 @@ _SIGNS = {"held": "✓", "not held": "✗"}
 def hint(
     output: Annotated[Path, typer.Option("--out", "-o", help="Where runs and the report go.")] = Path("out/hint"),
     quick: Annotated[
-        bool, typer.Option(help="A few minutes, two seeds: shows that all runs, and decides nothing.")
+        bool, typer.Option(help="A few minutes, one seed: shows that all runs, and decides nothing.")
     ] = False,
     coco: Annotated[
         Path | None,

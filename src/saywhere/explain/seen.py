@@ -125,7 +125,7 @@ def why_word(look: Captioned, region: Region, text: str, index: int, method: Met
     weights = np.zeros(said.grid)
     weights.ravel()[said.cells.cpu().numpy()] = found.importance
     quiet = said.without_names()
-    from_names = None if quiet is None else -math.expm1(quiet - found.score)
+    from_names = None if quiet is None else -math.expm1(min(quiet - found.score, 0.0))
     return Reason(said.word, method, weights, found.score, found.faithfulness, found.fall, from_names)
 
 

@@ -32,9 +32,9 @@ SECTIONS = {WORLD: "the simulated world", PHOTOS: "real photos"}
 
 RUNS = {
     f"{WORLD} {VQA}": HintScale(),
-    f"{WORLD} {CAPTION}": HintScale(base_steps=500, steps=120, batch=32, explained=300, faithful=100),
-    f"{PHOTOS} {VQA}": HintScale(base_steps=1000, steps=300, dropout=0.2, explained=500),
-    f"{PHOTOS} {CAPTION}": HintScale(base_steps=500, steps=120, batch=32, dropout=0.2, explained=300, faithful=100),
+    f"{WORLD} {CAPTION}": HintScale(base_steps=400, steps=100, batch=32, explained=300, faithful=100),
+    f"{PHOTOS} {VQA}": HintScale(base_steps=1000, steps=250, dropout=0.2, explained=500),
+    f"{PHOTOS} {CAPTION}": HintScale(base_steps=400, steps=100, batch=32, dropout=0.2, explained=300, faithful=100),
 }
 
 
@@ -55,11 +55,11 @@ class HintPlan:
 
     @classmethod
     def quick(cls, workers: int = 2) -> HintPlan:
-        """A few minutes: two seeds, little of everything. It shows that everything runs, and decides nothing."""
+        """A few minutes: one seed, little of everything. It shows that everything runs, and decides nothing."""
         world = HintWorldScale(train=500, validation=60, test=120, eye_scenes=300, eye_steps=60)
         small = HintScale(base_steps=150, steps=40, explained=80, faithful=40, trained=200)
         runs = {f"{section} {kind}": small for section in SECTIONS for kind in (VQA, CAPTION)}
-        return cls((0, 1), workers, world, HintPhotoScale(photos=60), runs, shown=4)
+        return cls((0,), workers, world, HintPhotoScale(photos=60), runs, shown=4)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +81,7 @@ def reproduce_hint(out: Path, plan: HintPlan, progress: Progress, coco: CocoFold
     prepare_hint_world(out / WORLD / "data", plan.world, progress)
     sections = [_section(WORLD, out, plan)]
     if coco is not None:
-        prepare_hint_photos(out / PHOTOS / "data", coco, plan.photos, progress, max(1, plan.workers))
+        prepare_hint_photos(out / PHOTOS / "data", coco, plan.photos, progress, plan.workers)
         sections.append(_section(PHOTOS, out, plan))
     jobs = [job for section in sections for job in section.all_jobs]
     # Every row goes on from a base.

@@ -40,7 +40,7 @@ def question_examples(
     panels: list[list[HeatPanel]] = [[] for _ in range(len(items))]
     for key, run in models:
         model = as_vqa(load_run(run, "best").model).eval()
-        score = AnswerScore(model, batch.questions, batch.targets, batch.boxes)
+        score = AnswerScore(model, batch.questions, batch.targets, batch.boxes, batch.pointed)
         alpha = gradient_importance(score, batch.regions, batch.present)
         with torch.no_grad():
             given = model(
@@ -122,7 +122,9 @@ def _is_partial(importance: Floats) -> bool:
 
 
 def _panel(title: str, alpha: Tensor, boxes: Tensor, present: Tensor, note: str) -> HeatPanel:
-    heat = region_heat(alpha[present].numpy(), boxes[present].numpy())
+    # HINT puts regions in an order; whether they speak for or against the answer it leaves open. So does the picture.
+    above = alpha[present] - alpha[present].min()
+    heat = region_heat(above.numpy(), boxes[present].numpy())
     return HeatPanel(title, AttentionMap(heat) if heat.any() else None, _top(alpha, boxes, present), note)
 
 

@@ -64,11 +64,12 @@ def grounding(model: UpDnVqa, items: QuestionItems, faithful: int, seed: int = 0
     parts: list[dict[str, Floats]] = []
     for first in range(0, len(items), _AT_ONCE):
         batch = collate_questions(list(items[first : first + _AT_ONCE]))
-        score = AnswerScore(model, batch.questions, batch.targets, batch.boxes)
+        score = AnswerScore(model, batch.questions, batch.targets, batch.boxes, batch.pointed)
         found = _agreement(score, batch.regions, batch.present, batch.importance, batch.boxes)
         found |= _removal(model, batch, generator)
         if first < faithful:
-            given = AnswerScore.of_best(model, batch.regions, batch.present, batch.questions, batch.boxes)
+            asked = (batch.questions, batch.boxes, batch.pointed)
+            given = AnswerScore.of_best(model, batch.regions, batch.present, *asked)
             found |= _faithfulness(given, batch.regions, batch.present)
         parts.append(found)
     return _means(parts)

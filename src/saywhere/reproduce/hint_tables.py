@@ -87,23 +87,24 @@ def section_sweeps(section: str, seeds: Sequence[int], answers: Scores) -> list[
 
 def section_claims(section: str, seeds: Sequence[int], answers: Scores, captions: Scores) -> list[Claim]:
     """The paper's claims and its critique's, judged over seeds."""
-    place = section.removeprefix("the ")
+    place = section.removeprefix("the ").removeprefix("simulated ").removeprefix("real ")
     found = [_judged(plan, place, seeds, answers) for plan in rows.CLAIMS]
-    found.append(_faithful(f"{place}: gradients are truer to the model than attention", seeds, answers))
+    found.append(_faithful(place, seeds, answers))
     found += [_judged(plan, f"{place}, captions", seeds, captions) for plan in rows.CAPTION_CLAIMS]
     return found
 
 
 def _judged(plan: ClaimPlan, place: str, seeds: Sequence[int], scores: Scores) -> Claim:
     better, worse = (_row(key, seeds, scores) for key in (plan.better, plan.worse))
-    return judge(f"{place}: {plan.text}", plan.measure, better, worse, plan.source)
+    named = Row(f"{place}: {better.name}", better.scores)
+    return judge(f"{place}: {plan.text}", plan.measure, named, worse, plan.source)
 
 
-def _faithful(text: str, seeds: Sequence[int], answers: Scores) -> Claim:
+def _faithful(place: str, seeds: Sequence[int], answers: Scores) -> Claim:
     """Two explanations of the same base models."""
-    sides = {"gradients": rows.TRUE_GRADIENTS, "attention": rows.TRUE_ATTENTION}
+    sides = {f"{place}: gradients": rows.TRUE_GRADIENTS, "attention": rows.TRUE_ATTENTION}
     gradients, attention = (
         Row(name, tuple({_TRUTH.name: answers[BASE, seed][measure.name]} for seed in seeds))
         for name, measure in sides.items()
     )
-    return judge(text, _TRUTH, gradients, attention)
+    return judge(f"{place}: gradients are truer to the model than attention", _TRUTH, gradients, attention)

@@ -127,7 +127,7 @@ def turns(study: Study, participant: str) -> tuple[Turn, ...]:
     left = [SIDES[(i + SIDES.index(first)) % 2] for i in range(count)]
     items = list(study.items)
     order, sides = draw.permutation(count), draw.permutation(count)
-    return tuple(Turn(items[i], left[j]) for i, j in zip(order, order, strict=True))
+    return tuple(Turn(items[i], left[j]) for i, j in zip(order, sides, strict=True))
 
 
 class _Maps(msgspec.Struct, forbid_unknown_fields=True):

@@ -174,5 +174,5 @@ def participant_code(typed: str) -> str:
     # ASCII first: some other letters become plain ones as capitals, and two people one.
     if not code.isascii() or not _CODE.fullmatch(code.upper()):
         hint = "letters A–Z, digits, - and _, at most 40, beginning with a letter or digit"
-        raise InvalidValue("participant code", "holds something that a code cannot hold", hint)
+        raise InvalidValue("participant code", "has characters that a code cannot have", hint)
     return code.upper()

@@ -16,12 +16,16 @@ def files() -> list[Path]:
 
 
 def test_the_page_is_small():
-    assert sum(len(gzip.compress(file.read_bytes())) for file in files()) < 60_000
+    size = {file.name: len(gzip.compress(file.read_bytes())) for file in files()}
+    own = sum(size.pop(name) for name in ("study.html", "study.css", "study.js"))
+    assert sum(size.values()) < 60_000
+    assert own < 10_000
 
 
 def test_the_page_asks_nothing_of_other_hosts_and_holds_no_inline_code():
-    markup = (PAGE / "index.html").read_text("utf-8")
-    assert not re.search(r"\son\w+=|\sstyle=|<style|<script>|javascript:", markup)
+    for page in ("index.html", "study.html"):
+        markup = (PAGE / page).read_text("utf-8")
+        assert not re.search(r"\son\w+=|\sstyle=|<style|<script>|javascript:", markup)
     for file in files():
         text = file.read_text("utf-8").replace("http://www.w3.org/2000/svg", "")
         assert not re.search(r"https?://", text), file.name
@@ -37,5 +41,6 @@ def test_no_script_turns_text_into_markup_or_code(word: str):
 def test_every_module_is_fetched_ahead():
     markup = (PAGE / "index.html").read_text("utf-8")
     named = set(re.findall(r'href="page/(\w+\.js)"', markup))
-    apart = {"main.js", "theme.js", "capture.js"}  # The first two are scripts of the page; the last is for sound alone.
+    # The first two are scripts of the page; the third is for sound alone, the last for the page of studies.
+    apart = {"main.js", "theme.js", "capture.js", "study.js"}
     assert named == {file.name for file in files() if file.suffix == ".js"} - apart

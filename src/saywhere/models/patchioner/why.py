@@ -49,8 +49,9 @@ class WordScore:
 
     features: (r, k) the patches that count for the region, as offsets from the photo's mean patch, so that a patch of
         zeros looks like the photo on average; in an orthonormal basis of what they span, which changes no length, no
-        product and no gradient, but makes them much smaller. cells: (r,) where they lie, row by row on the grid. weights: (r,) how much the
-        region weighs each; they sum to 1. grid: rows and columns.
+        product and no gradient, but makes them much smaller.
+    cells: (r,) where they lie, row by row on the grid. weights: (r,) how much the region weighs each; they sum to 1.
+    grid: rows and columns.
     """
 
     def __init__(self, look: Look, region: Region, text: str, index: int) -> None:
