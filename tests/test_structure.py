@@ -26,7 +26,7 @@ MAY_IMPORT = {
     "models": {"core", "formats", "world", "assets", "vision", "language"},
     "explain": {"core", "vision", "language", "models", "metrics"},
     "learn": {"core", "formats", "world", "language", "models", "metrics", "plots", "explain"},
-    "build": {"core", "formats", "world", "assets", "vision", "language", "models", "learn"},
+    "build": {"core", "formats", "world", "assets", "vision", "language", "models", "learn", "explain"},
     "assets": {"core"},
     "vision": {"core", "assets"},
     "reproduce": {

@@ -223,7 +223,7 @@ def test_a_recipe_measured_on_a_split_that_is_not_there_is_refused(tmp_path: Pat
         make_task(load_recipe(recipe(tmp_path, "vqa", data='measured = "validatoin"')))
 
 
-@pytest.mark.parametrize("name", ["updown-vqa", "updown-caption"])
+@pytest.mark.parametrize("name", ["updown-vqa", "updown-caption", "hint-vqa"])
 def test_the_recipes_that_come_with_saywhere_are_valid_but_for_their_data(name: str, tmp_path: Path) -> None:
     path = Path(__file__).resolve().parents[2] / "recipes" / f"{name}.toml"
     assert load_recipe(path, [f'data.folder="{tmp_path}"']).task == name

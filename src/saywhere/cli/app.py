@@ -25,6 +25,7 @@ from saywhere.cli import (
     studio,
     study,
     training,
+    vqa,
     world,
 )
 from saywhere.cli.console import err
@@ -59,6 +60,8 @@ app.add_typer(reproduce.app, name="reproduce")
 app.add_typer(report.app, name="report")
 build.app.command("questions")(questions.questions)
 build.app.command("priors")(questions.priors)
+build.app.command("vqa")(vqa.vqa)
+build.app.command("answers")(vqa.answers)
 build.app.command("visual-words")(questions.visual_words)
 build.app.command("trace-benchmark")(benchmark.trace_benchmark)
 app.add_typer(build.app, name="build")

@@ -1,0 +1,90 @@
+"""Official VQA files with features and human attention, made ready; what is wrong is named."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+from typer.testing import CliRunner
+
+from saywhere.build.vqa import VqaFiles, parse_splits, prepare_vqa
+from saywhere.cli.app import app
+from saywhere.core import InvalidValue
+from saywhere.models.region_features import open_features
+
+LEFT, RIGHT = (0.0, 0.0, 0.5, 1.0), (0.5, 0.0, 1.0, 1.0)
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> dict[str, VqaFiles]:
+    """Two questions about photo 1, one about photo 2, which has no features; one that nobody answered."""
+    features = tmp_path / "features"
+    features.mkdir()
+    np.savez(features / "1.npz", feat=np.eye(2, 3, dtype=np.float32), bbox=np.array([LEFT, RIGHT], dtype=np.float32))
+    asked = [(10, 1, "What is left?"), (11, 1, "What is right?"), (12, 2, "What is it?"), (13, 1, "Who is it?")]
+    questions = [{"question_id": i, "image_id": image, "question": text} for i, image, text in asked]
+    answers = [
+        {
+            **{"question_id": i, "image_id": image, "question_type": "what is", "answer_type": "other"},
+            "answers": [{"answer": "cup"}] * 10,
+        }
+        for i, image, _ in asked[:3]
+    ]
+    for name, content in (("questions", questions), ("annotations", answers)):
+        (tmp_path / f"{name}.json").write_text(json.dumps({name: content}))
+    return {"train": VqaFiles(tmp_path / "questions.json", tmp_path / "annotations.json")}
+
+
+def _hat(folder: Path) -> Path:
+    """Two people look left for question 10; a map that is black for 11; one of a question that nobody asks."""
+    folder.mkdir()
+    left = np.zeros((8, 8), dtype=np.uint8)
+    left[:, :4] = 200
+    for name, values in (("10_1", left), ("10_2", left), ("11_1", np.zeros_like(left)), ("99_1", left)):
+        Image.fromarray(values).save(folder / f"{name}.png")
+    return folder
+
+
+def test_hat_maps_become_importance_of_regions(files: dict[str, VqaFiles], tmp_path: Path) -> None:
+    with open_features(tmp_path / "features") as features:
+        made = prepare_vqa(tmp_path / "out", files, features, _hat(tmp_path / "hat"), lambda *_: None, least_count=1)
+    train = made.questions.split("train")
+    first, second = (train.question(i) for i in range(2))
+    assert first.importance is not None
+    assert first.importance.tolist() == pytest.approx([1, 0])
+    assert second.importance is None
+    assert made.unasked == 1
+    reasons = [str(one) for one in made.bad]
+    assert any("zero everywhere" in reason for reason in reasons)
+    assert any("question 13 has no answers" in reason for reason in reasons)
+    assert [one.id for one in made.questions.skipped] == ["12"]
+
+
+def test_boxes_to_look_at_do_as_well_and_the_command_says_what_is_left_out(
+    files: dict[str, VqaFiles], tmp_path: Path
+) -> None:
+    looked = {"attention": [{"question_id": 11, "boxes_xyxy": [RIGHT]}, {"question_id": 10, "boxes_xyxy": []}]}
+    (tmp_path / "looked.json").write_text(json.dumps(looked))
+    split = f"train={files['train'].questions},{files['train'].answers}"
+    arguments = ["build", "vqa", split, "--features", str(tmp_path / "features"), "-o", str(tmp_path / "out")]
+    result = CliRunner().invoke(app, [*arguments, "--attention", str(tmp_path / "looked.json"), "--least-count", "1"])
+    assert result.exit_code == 1
+    assert "2 kept, 1 hinted" in result.output
+    assert "question 12: its image is not there" in result.output.replace("\n", " ")
+
+
+@pytest.mark.parametrize(
+    ("given", "reason"),
+    [
+        (["train"], "not of the form"),
+        (["train=a.json"], "not of the form"),
+        (["test=a.json,b.json"], "nothing to learn from"),
+        (["train=a,b", "train=a,b"], "given twice"),
+    ],
+)
+def test_splits_that_cannot_be_are_refused(given: list[str], reason: str) -> None:
+    with pytest.raises(InvalidValue, match=reason):
+        parse_splits(given)
