@@ -6,10 +6,21 @@ import difflib
 from collections.abc import Iterable
 from importlib import import_module
 from types import ModuleType
+from typing import Any
 
 
 class SaywhereError(Exception):
-    """Root of everything saywhere raises on purpose."""
+    """Root of everything saywhere raises on purpose. It comes whole out of another process, with its facts."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Python would call the class with the message alone, which is not what its parameters are.
+        return _revived, (type(self), self.args, dict(self.__dict__))
+
+
+def _revived(kind: type[SaywhereError], args: tuple[object, ...], facts: dict[str, object]) -> SaywhereError:
+    error = kind.__new__(kind, *args)
+    error.__dict__.update(facts)
+    return error
 
 
 class InvalidValue(SaywhereError, ValueError):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -30,11 +30,12 @@ WORLD, PHOTOS = "world", "photos"
 SECTIONS = {WORLD: "the simulated world", PHOTOS: "real photos"}
 
 
+_CAPTIONS = HintScale(base_steps=400, steps=80, batch=16, explained=150, faithful=40)
 RUNS = {
     f"{WORLD} {VQA}": HintScale(),
-    f"{WORLD} {CAPTION}": HintScale(base_steps=400, steps=100, batch=32, explained=300, faithful=100),
-    f"{PHOTOS} {VQA}": HintScale(base_steps=1000, steps=250, dropout=0.2, explained=500),
-    f"{PHOTOS} {CAPTION}": HintScale(base_steps=400, steps=100, batch=32, dropout=0.2, explained=300, faithful=100),
+    f"{WORLD} {CAPTION}": _CAPTIONS,
+    f"{PHOTOS} {VQA}": HintScale(base_steps=1000, steps=200, dropout=0.2, explained=500),
+    f"{PHOTOS} {CAPTION}": replace(_CAPTIONS, dropout=0.2),
 }
 
 
@@ -207,6 +208,8 @@ def _limits(plan: HintPlan, coco: CocoFolder | None) -> list[str]:
         "about changed priors; ties share their mean rank, and questions where one side has no order are left out.",
         "Faithfulness: gradients and attention of the answer that the model gives, against blanking one region at a "
         "time. Areas are shares of the range of an item's own scores.",
+        "Captioners learn for a few hundred steps, which is little, and write poorly: what their words rest on says "
+        "little about good ones.",
         "“Drop” is how many points of accuracy are lost when the regions that matter to people (s > ½), or as many "
         "drawn by chance, are blanked.",
     ]

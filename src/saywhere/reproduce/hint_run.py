@@ -34,7 +34,7 @@ class HintScale:
 
     base_steps: int = 2500
     base_lr: float = 2e-3
-    steps: int = 500
+    steps: int = 400
     lr: float = 1e-3
     batch: int = 64
     width: int = 128
