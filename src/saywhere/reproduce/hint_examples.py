@@ -129,7 +129,10 @@ def _panel(title: str, alpha: Tensor, boxes: Tensor, present: Tensor, note: str)
 
 
 def _people(human: Tensor, boxes: Tensor, present: Tensor) -> HeatPanel:
-    matters = (human - _MATTERS).clamp_min(0)
+    # Every region that holds all of what people look at has importance 1: the sky around a clock as well as the clock.
+    # The smallest of them is what is meant.
+    area = (boxes[:, 2] - boxes[:, 0]) * (boxes[:, 3] - boxes[:, 1])
+    matters = (human - _MATTERS).clamp_min(0) / area.sqrt().clamp_min(1e-3)
     heat = region_heat(matters[present].numpy(), boxes[present].numpy())
     return HeatPanel("people", AttentionMap(heat) if heat.any() else None, None, "what the question is about")
 
