@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import torch
 
+from saywhere.core import InvalidFile
 from saywhere.models.updown import QuestionBatch, Questions, UpDnVqa
 from saywhere.reproduce import hint_rows as rows
 from saywhere.reproduce.hint import HintPlan, reproduce_hint
@@ -70,6 +71,11 @@ def test_what_is_done_is_not_done_again(made: tuple[Path, Results]) -> None:
     assert {path: path.stat().st_mtime_ns for path in out.rglob("scores.json")} == before
     assert len(before) == len(rows.MAIN) + len(rows.SWEPT) + len(rows.CAPTIONING)
     assert again.tables == results.tables
+
+
+def test_a_run_with_other_settings_does_not_go_on_from_these_results(made: tuple[Path, Results]) -> None:
+    with pytest.raises(InvalidFile, match="other settings"):
+        reproduce_hint(made[0], replace(PLAN, seeds=(0, 1)), lambda what, done, total: None)
 
 
 def test_the_two_tests_ask_about_the_same_scenes_with_other_priors(made: tuple[Path, Results]) -> None:

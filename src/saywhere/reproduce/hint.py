@@ -19,6 +19,7 @@ from saywhere.reproduce.hint_rows import BASE, CAPTIONING, HINT, MAIN, NONE, SWE
 from saywhere.reproduce.hint_run import CAPTION, VQA, HintJob, HintScale, run_hint_job, scores_of, step_seconds
 from saywhere.reproduce.hint_tables import Scores, section_claims, section_sweeps, section_tables
 from saywhere.reproduce.hint_world import HintWorldScale, prepare_hint_world
+from saywhere.reproduce.plan_file import settle_plan
 from saywhere.reproduce.pool import run_jobs
 from saywhere.reproduce.report import write_report
 from saywhere.reproduce.results import HeatExample, Results
@@ -79,6 +80,7 @@ class Section:
 
 def reproduce_hint(out: Path, plan: HintPlan, progress: Progress, coco: CocoFolder | None = None) -> Results:
     """Run everything that is not there yet, and write the report. coco: real photos; without, the world alone."""
+    settle_plan(out, {"seeds": plan.seeds, "world": plan.world, "photos": plan.photos, "runs": plan.runs})
     prepare_hint_world(out / WORLD / "data", plan.world, progress)
     sections = [_section(WORLD, out, plan)]
     if coco is not None:

@@ -18,6 +18,7 @@ from saywhere.models.updown import Captions, Questions, collate_captions, collat
 from saywhere.models.updown.prepared import CaptionItems, QuestionItems
 from saywhere.models.updown.task import as_captioner, as_vqa
 from saywhere.plots.heats import HeatPanel
+from saywhere.reproduce.hint_measure import MATTERS
 from saywhere.reproduce.hint_rows import BASE, HINT
 from saywhere.reproduce.results import HeatExample
 
@@ -25,7 +26,6 @@ Models = Sequence[tuple[str, Path]]
 """Row and the folder of its run."""
 
 _NAMES = {BASE: "base", HINT: "HINT"}
-_MATTERS = 0.5
 _MOST_PLACES = 0.75
 """Examples where people look at more of the image than this show nothing."""
 
@@ -90,7 +90,7 @@ def _of_each_type(items: QuestionItems, most: int) -> QuestionItems:
     by_type: dict[str, list[int]] = {}
     for i, index in enumerate(items.indices):
         one = items.question(i)
-        if one.importance is not None and one.importance.max() > _MATTERS and _is_partial(one.importance):
+        if one.importance is not None and one.importance.max() > MATTERS and _is_partial(one.importance):
             by_type.setdefault(one.question_type, []).append(index)
     chosen: list[int] = []
     images: set[str] = set()
@@ -118,7 +118,7 @@ def _with_small(items: CaptionItems, most: int) -> CaptionItems:
 
 
 def _is_partial(importance: Floats) -> bool:
-    return float((importance > _MATTERS).mean()) < _MOST_PLACES
+    return float((importance > MATTERS).mean()) < _MOST_PLACES
 
 
 def _panel(title: str, alpha: Tensor, boxes: Tensor, present: Tensor, note: str) -> HeatPanel:
@@ -132,7 +132,7 @@ def _people(human: Tensor, boxes: Tensor, present: Tensor) -> HeatPanel:
     # Every region that holds all of what people look at has importance 1: the sky around a clock as well as the clock.
     # The smallest of them is what is meant.
     area = (boxes[:, 2] - boxes[:, 0]) * (boxes[:, 3] - boxes[:, 1])
-    matters = (human - _MATTERS).clamp_min(0) / area.sqrt().clamp_min(1e-3)
+    matters = (human - MATTERS).clamp_min(0) / area.sqrt().clamp_min(1e-3)
     heat = region_heat(matters[present].numpy(), boxes[present].numpy())
     return HeatPanel("people", AttentionMap(heat) if heat.any() else None, None, "what the question is about")
 

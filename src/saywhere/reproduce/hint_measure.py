@@ -31,7 +31,7 @@ from saywhere.reproduce import hint_rows as rows
 Floats = NDArray[np.float64]
 Measured = dict[str, float]
 _AT_ONCE = 100
-_MATTERS = 0.5
+MATTERS = 0.5
 """A region matters to people from this importance on: they look more inside than outside."""
 _CURVE_STEPS = 8
 
@@ -153,7 +153,7 @@ def _faithfulness(score: AnswerScore | UpDnWordScore, features: Tensor, present:
 
 def _removal(model: UpDnVqa, batch: QuestionBatch, generator: torch.Generator) -> dict[str, Floats]:
     """For each item: how far accuracy falls, in points, when regions that matter to people, or as many others, go."""
-    matter = (batch.importance > _MATTERS) & batch.present
+    matter = (batch.importance > MATTERS) & batch.present
     counts = matter.sum(dim=1)
     drawn = torch.rand(batch.present.shape, generator=generator)
     human = batch.importance.masked_fill(~batch.present, 0.0)

@@ -24,6 +24,7 @@ from saywhere.reproduce.mitr_guided import is_world, prepare_guided
 from saywhere.reproduce.mitr_rows import CLAIMS, ROWS, TABLES, RowPlan, TablePlan
 from saywhere.reproduce.mitr_run import Job, Made, RunScale, read_made, run_job, training_minutes
 from saywhere.reproduce.mitr_world import WorldScale, prepare_world
+from saywhere.reproduce.plan_file import settle_plan
 from saywhere.reproduce.pool import run_jobs
 from saywhere.reproduce.report import write_report
 from saywhere.reproduce.results import Column, Example, Results, Row, Table, judge, load_scores, save_scores
@@ -62,6 +63,7 @@ class Plan:
 
 def reproduce(out: Path, plan: Plan, progress: Progress, data: Path | None = None) -> Results:
     """Run everything that is not there yet, and write the report. data: prepared narratives to use, not the world."""
+    settle_plan(out, {"seeds": plan.seeds, "world": plan.world, "run": plan.run})
     folder = data or out / "data"
     if data is None and not (folder / "index.json").exists():
         prepare_world(folder, plan.world, progress)
