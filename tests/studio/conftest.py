@@ -20,6 +20,7 @@ from PIL import Image
 from saywhere.core import Box, Frame, Narrative, Region, WordBoxes
 from saywhere.core.errors import InvalidValue
 from saywhere.models.grounded import Grounded
+from saywhere.models.patchioner.levels import check_level
 from saywhere.models.updown.answering import Answer
 from saywhere.studio.app import create_app
 from saywhere.studio.settings import Limits, StudioSettings
@@ -73,10 +74,12 @@ class FakeLook:
     def __init__(self, seer: FakeSeer, view: View) -> None:
         self.seer, self.view, self.sight = seer, view, FakeSight()
 
-    def captions(self, regions: Sequence[Region]) -> list[FakeCaption]:
+    def captions(self, regions: Sequence[Region], *, level: str = "object") -> list[FakeCaption]:
         self.seer.before_answer()
+        check_level(level, self.seer.levels, self.seer.name)
         self.seer.batches.append(len(regions))
-        return [FakeCaption(f"{np.count_nonzero(grid)} patches") for grid in self.sight.weights(regions)]
+        where = "" if level == "object" else f"{level} of "
+        return [FakeCaption(f"{where}{np.count_nonzero(grid)} patches") for grid in self.sight.weights(regions)]
 
     def grounded(self, text: str) -> Grounded:
         words = tuple(text.split())
@@ -110,7 +113,7 @@ class FakeLook:
 class FakeSeer:
     """looks: the keys of the photos looked at. batches: the number of regions of every request for captions."""
 
-    name, skills = "fake", ("caption", "ground", "narrate")
+    name, skills, levels = "fake", ("caption", "ground", "narrate"), ("object",)
 
     def __init__(self) -> None:
         self.looks: list[str] = []
@@ -130,6 +133,13 @@ class AnsweringSeer(FakeSeer):
     """The same with a part that answers."""
 
     skills = ("caption", "ground", "narrate", "answer")  # type: ignore[assignment]
+
+
+class ScenicSeer(FakeSeer):
+    """The same with captions above objects."""
+
+    skills = ("caption", "ground", "narrate", "scene")  # type: ignore[assignment]
+    levels = ("object", "scene", "action")  # type: ignore[assignment]
 
 
 @pytest.fixture

@@ -34,6 +34,7 @@ from schemathesis.transport.serialization import Binary
 
 from saywhere.studio.app import create_app
 from saywhere.studio.settings import StudioSettings
+from tests.studio.collecting import make_collection
 from tests.studio.conftest import AnsweringSeer, narrative, png, wav
 from tests.studio.studies import make_study
 
@@ -79,6 +80,11 @@ OPERATIONS = [
     "GET /api/study/photos/{study_photo}",
     "GET /api/study/results",
     "GET /api/study/summary",
+    "GET /api/collect",
+    "POST /api/collect/turn",
+    "POST /api/collect/answers",
+    "POST /api/collect/skip",
+    "GET /api/collect/photos/{collect_photo}",
     "GET /v1/models",
     "POST /v1/chat/completions",
 ]
@@ -115,6 +121,7 @@ class Server:
             said = {"participant": "P1", "study": place["study"], "item": place["next"]["item"], "rating": 1}
             place = self.session.post(f"{api}/study/ratings", json=said).json()
         pair = self.session.get(f"{api}/study/place", params={"participant": "NOBODY"}).json()["next"]
+        asked = self.session.post(f"{api}/collect/turn", json={"annotator": "NOBODY"}).json()["next"]
         return {
             "photo_id": photo,
             "narrative_id": told,
@@ -122,6 +129,7 @@ class Server:
             "study_photo": pair["photo"].rpartition("/")[2],
             "study": place["study"],
             "item": place["last"],
+            "collect_photo": asked["photo"],
         }
 
 
@@ -129,10 +137,8 @@ class Server:
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     folder: Path = tmp_path_factory.mktemp("openapi")
     with socket.create_server(("127.0.0.1", 0)) as listening, requests.Session() as session:
-        app = create_app(
-            StudioSettings(folder, port=listening.getsockname()[1], study=make_study(folder / "study")),
-            seer=AnsweringSeer(),
-        )
+        opened = {"study": make_study(folder / "study"), "collection": make_collection(folder / "collection")}
+        app = create_app(StudioSettings(folder, port=listening.getsockname()[1], **opened), seer=AnsweringSeer())
         running = uvicorn.Server(uvicorn.Config(app, log_config=None, access_log=False, timeout_graceful_shutdown=1))
         thread = threading.Thread(target=running.run, kwargs={"sockets": [listening]})
         thread.start()
@@ -162,6 +168,9 @@ def _filled(path: str, body: Any, ids: dict[str, str]) -> Any:
     if path.startswith("/api/study"):
         kept = {"participant": "P1", "study": ids["study"], "item": ids["item"], "rating": 1}
         return {name: kept.get(name, value) for name, value in body.items()}
+    if path.startswith("/api/collect"):
+        wanted = {"annotator": "P1", "photo": ids["collect_photo"], "level": "scene", "text": "in a bar"}
+        return {name: wanted.get(name, value) for name, value in body.items()}
     if isinstance(body.get("photos"), list):
         return {**body, "photos": [ids["photo_id"]] * len(body["photos"])}
     if path.startswith("/v1"):

@@ -24,6 +24,7 @@ from tests.studio.conftest import (
     FakeLook,
     FakeSeer,
     Gate,
+    ScenicSeer,
     captions,
     png,
     refusal,
@@ -174,6 +175,48 @@ def test_a_model_without_a_skill_says_so(open_studio: Callable[..., TestClient])
     error = refusal(client.post(f"/api/photos/{photo['id']}/ground", json={"text": "a cup"}), 409)
     assert error["code"] == "no_skill"
     assert "--model" in error["hint"]
+
+
+def test_captions_are_given_at_the_level_asked_for(open_studio: Callable[..., TestClient]) -> None:
+    client = open_studio(model=ScenicSeer())
+    photo = upload(client, png())
+    assert client.get("/api/status").json()["model"]["levels"] == ["object", "scene", "action"]
+    assert client.get("/api/status").json()["model"]["skills"]["scene"] == {"has": True}
+    plain = captions(client, photo["id"], WHOLE).json()
+    assert (plain["level"], plain["captions"][0]["text"]) == ("object", "24 patches")
+    for level in ("scene", "action"):
+        told = captions(client, photo["id"], WHOLE, BOX, level=level, provenance=True).json()
+        assert told["level"] == level
+        assert [one["text"].startswith(f"{level} of ") for one in told["captions"]] == [True, True]
+        assert np.shape(told["captions"][0]["weights"]) == GRID
+
+
+@pytest.mark.parametrize(
+    ("model", "level", "status", "code"),
+    [
+        (FakeSeer, "scene", 409, "no_skill"),
+        (FakeSeer, "action", 422, "invalid_value"),
+        (ScenicSeer, "rationale", 404, "unknown_level"),
+        (ScenicSeer, "", 422, "invalid_request"),
+        (ScenicSeer, 3, 422, "invalid_request"),
+    ],
+)
+def test_a_level_that_the_model_does_not_have_is_refused(
+    open_studio: Callable[..., TestClient], model: type[FakeSeer], level: object, status: int, code: str
+) -> None:
+    client = open_studio(model=model())
+    error = refusal(captions(client, upload(client, png())["id"], WHOLE, level=level), status)
+    assert error["code"] == code
+
+
+def test_a_model_without_levels_has_only_the_one_of_objects_and_one_that_loads_has_none(
+    client: TestClient, open_studio: Callable[..., TestClient], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert client.get("/api/status").json()["model"]["levels"] == ["object"]
+    gate = Gate()
+    _loading(monkeypatch, lambda _: (gate(), FakeSeer())[1])
+    assert open_studio(model="load").get("/api/status").json()["model"]["levels"] == []
+    gate.opened.set()
 
 
 @pytest.mark.parametrize("what", ["look", "captions", "ground", "narrate", "file"])

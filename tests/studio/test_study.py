@@ -15,8 +15,9 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from saywhere.core.errors import InvalidFile, InvalidValue
+from saywhere.studio.participants import participant_code
 from saywhere.studio.study import MOST_SIDE, Item, Photo, Study, read_study, turns, write_study
-from saywhere.studio.study_ratings import Rating, RatingLog, participant_code, read_ratings
+from saywhere.studio.study_ratings import Rating, RatingLog, read_ratings
 from tests.studio.conftest import encoded, picture, png
 from tests.studio.studies import A_MAP, B_MAP, MODELS, change_study, item, make_study
 

@@ -23,18 +23,25 @@ if TYPE_CHECKING:
 
     from saywhere.studio.settings import StudioSettings
 
+# What every command that opens a port takes.
+Port = Annotated[int, typer.Option(min=0, max=65_535, help="0 takes any that is free.")]
+Host = Annotated[str, typer.Option(help="Where to listen. Others than this computer need a token.")]
+Token = Annotated[str, typer.Option(envvar="SAYWHERE_TOKEN", help="What a client must know.")]
+Names = Annotated[list[str] | None, typer.Option(help="A further name of this computer. May come again.")]
+Browser = Annotated[bool, typer.Option("--browser/--no-browser", help="Open the page.")]
+
 
 def studio(
     photos: Annotated[Path | None, typer.Option(metavar="DIR", help="Take the photos of a folder.")] = None,
-    port: Annotated[int, typer.Option(min=0, max=65_535, help="0 takes any that is free.")] = 8765,
-    host: Annotated[str, typer.Option(help="Where to listen. Others than this computer need a token.")] = "127.0.0.1",
-    token: Annotated[str, typer.Option(envvar="SAYWHERE_TOKEN", help="What a client must know.")] = "",
+    port: Port = 8765,
+    host: Host = "127.0.0.1",
+    token: Token = "",
     model: Annotated[
         str, typer.Option("--model", "-m", help="A name, a folder, or owner/name on the hub.")
     ] = loading.BASE,
     folder: Annotated[Path | None, typer.Option(metavar="DIR", help="Where photos and narratives are kept.")] = None,
-    name: Annotated[list[str] | None, typer.Option(help="A further name of this computer. May come again.")] = None,
-    browser: Annotated[bool, typer.Option("--browser/--no-browser", help="Open the page.")] = True,
+    name: Names = None,
+    browser: Browser = True,
 ) -> None:
     """Record, describe, ground and replay in the browser."""
     for package in ("fastapi", "uvicorn"):

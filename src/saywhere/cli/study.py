@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from saywhere.cli.console import err, out
-from saywhere.cli.studio import bound, page_address, run
+from saywhere.cli.studio import Browser, Host, Names, Port, Token, bound, page_address, run
 from saywhere.core.errors import require
 
 if TYPE_CHECKING:
@@ -26,11 +26,11 @@ Folder = Annotated[Path, typer.Argument(help="The study: study.json, photos and 
 @app.command()
 def serve(
     folder: Folder,
-    port: Annotated[int, typer.Option(min=0, max=65_535, help="0 takes any that is free.")] = 8765,
-    host: Annotated[str, typer.Option(help="Where to listen. Others than this computer need a token.")] = "127.0.0.1",
-    token: Annotated[str, typer.Option(envvar="SAYWHERE_TOKEN", help="What a client must know.")] = "",
-    name: Annotated[list[str] | None, typer.Option(help="A further name of this computer. May come again.")] = None,
-    browser: Annotated[bool, typer.Option("--browser/--no-browser", help="Open the page.")] = True,
+    port: Port = 8765,
+    host: Host = "127.0.0.1",
+    token: Token = "",
+    name: Names = None,
+    browser: Browser = True,
 ) -> None:
     """Let people take part, in the browser and without a network. Each types a code; answers are kept at once."""
     for package in ("fastapi", "uvicorn"):

@@ -19,7 +19,17 @@ import saywhere
 from saywhere import loading
 from saywhere.core import WholeImage
 from saywhere.core.errors import InvalidValue
-from saywhere.studio import chat, errors, routes_narratives, routes_photos, routes_seeing, routes_study, routes_why
+from saywhere.studio import (
+    chat,
+    errors,
+    routes_collect,
+    routes_narratives,
+    routes_photos,
+    routes_seeing,
+    routes_study,
+    routes_why,
+)
+from saywhere.studio.collect_desk import CollectDesk
 from saywhere.studio.jobs import Jobs
 from saywhere.studio.looks import Eyes, Model, Worker
 from saywhere.studio.messages import ModelFacts, StatusReply
@@ -54,7 +64,7 @@ def create_app(settings: StudioSettings, seer: Model | None = None) -> FastAPI:
         for closing in (studio.eyes, studio.decoder, studio.aligner):
             closing.close()
 
-    routes = (routes_photos, routes_seeing, routes_why, routes_narratives, chat, routes_study)
+    routes = (routes_photos, routes_seeing, routes_why, routes_narratives, chat, routes_study, routes_collect)
     app = _server(settings, [router, *(part.router for part in routes)], running)
     app.state.studio = studio
     return app
@@ -67,6 +77,15 @@ def create_study_app(settings: StudioSettings) -> FastAPI:
     entrance = APIRouter()
     entrance.get("/", include_in_schema=False)(routes_study.study_page)
     return _server(settings, [entrance, routes_study.router])
+
+
+def create_collect_app(settings: StudioSettings) -> FastAPI:
+    """A server for the annotators of a collection: its page, and nothing else of the Studio. It needs no model."""
+    if settings.collection is None:
+        raise InvalidValue("collection", "is not set")
+    entrance = APIRouter()
+    entrance.get("/", include_in_schema=False)(routes_collect.collect_page)
+    return _server(settings, [entrance, routes_collect.router])
 
 
 def _server(
@@ -85,6 +104,8 @@ def _server(
         redirect_slashes=False,
     )
     app.state.study = None if settings.study is None else StudyDesk(settings.study)
+    collection = settings.collection
+    app.state.collection = None if collection is None else CollectDesk(collection, settings.hold_s)
     for one in routers:
         app.include_router(one)
     app.mount("/page", GZipMiddleware(StaticFiles(directory=PAGE), minimum_size=1_000, compresslevel=6))
@@ -129,5 +150,6 @@ async def status(studio: TheStudio) -> StatusReply:
         ready=model is not None,
         error=eyes.failure,
         skills=skill_values(eyes.name, None if model is None else model.skills, eyes.failure),
+        levels=[] if model is None else list(model.levels),
     )
     return StatusReply(version=saywhere.__version__, model=facts, limits=asdict(studio.settings.limits))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Any
 
 from fastapi.responses import FileResponse
 from starlette.datastructures import Headers
@@ -11,6 +12,13 @@ from starlette.types import Receive, Scope, Send
 
 from saywhere.studio.errors import Refused, reply_to
 
+_BINARY = {"schema": {"type": "string", "format": "binary"}}
+_CONTENT = dict.fromkeys(("image/png", "image/jpeg", "image/webp"), _BINARY)
+PICTURE: dict[int | str, dict[str, Any]] = {
+    200: {"description": "The photo.", "content": _CONTENT},
+    206: {"description": "A part of it.", "content": _CONTENT},
+}
+"""For OpenAPI: replies that are a photo."""
 _ONE_RANGE = re.compile(r"bytes=(?P<first>\d{1,15})?-(?P<last>\d{1,15})?")
 
 

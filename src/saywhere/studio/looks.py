@@ -36,7 +36,7 @@ class Looked(Protocol):
     @property
     def question_kinds(self) -> Sequence[str]: ...
 
-    def captions(self, regions: Sequence[Region]) -> list[RegionCaption]: ...
+    def captions(self, regions: Sequence[Region], *, level: str = "object") -> list[RegionCaption]: ...
 
     def grounded(self, text: str) -> Grounded: ...
 
@@ -50,9 +50,12 @@ class Looked(Protocol):
 
 
 class Model(Protocol):
-    """What the Studio needs of a model; `saywhere.load` gives one."""
+    """What the Studio needs of a model; `saywhere.load` gives one. levels: of captions, "object" first."""
 
     name: str
+
+    @property
+    def levels(self) -> Sequence[str]: ...
 
     @property
     def skills(self) -> Sequence[str]: ...

@@ -14,6 +14,7 @@ NARRATIVE_PATTERN = "^[0-9a-f]{16,32}$"
 Fraction = Annotated[float, Field(ge=-10, le=10)]
 Seconds = Annotated[float, Field(ge=0, le=86_400)]
 PhotoId = Annotated[str, Field(pattern=ID_PATTERN)]
+Level = Annotated[str, Field(min_length=1, max_length=100)]
 BoxXyxy = tuple[Fraction, Fraction, Fraction, Fraction]
 TracePoint = tuple[Fraction, Fraction, Seconds]
 Grid = Annotated[list[int], Field(min_length=2, max_length=2)]
@@ -112,10 +113,12 @@ AnyRegion = Annotated[
 
 
 class CaptionsAsked(Message):
-    """provenance: also give the patches' weights."""
+    """provenance: also give the patches' weights. level: one of the model's: "object" for what is there, or one above
+    it, such as "scene" for where it is."""
 
     regions: Annotated[list[AnyRegion], Field(min_length=1)]
     provenance: bool = False
+    level: Level = "object"
 
 
 class TextAsked(Message):
@@ -189,12 +192,14 @@ class ErrorReply(Reply):
 
 
 class ModelFacts(Reply):
-    """name; ready: whether it is loaded; error: why it could not be; skills by name: {has} or {has, why, how}."""
+    """name; ready: whether it is loaded; error: why it could not be; skills by name: {has} or {has, why, how}; levels
+    that captions can be asked at, "object" first; none while it is not there."""
 
     name: str
     ready: bool
     error: str
     skills: dict[str, dict[str, str | bool]]
+    levels: list[str]
 
 
 class StatusReply(Reply):
@@ -240,7 +245,10 @@ class CaptionReply(Reply):
 
 
 class CaptionsReply(Reply):
+    """level: the one that was asked for."""
+
     captions: list[CaptionReply]
+    level: str
 
 
 class WordReply(Reply):

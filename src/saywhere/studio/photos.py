@@ -206,14 +206,19 @@ def import_folder(store: PhotoStore, folder: Path) -> Iterator[PhotoInfo | Inval
     if not folder.is_dir():
         raise InvalidFile(folder, "is not a folder")
     for path in photo_files(folder):
-        try:
-            yield store.add(path.read_bytes(), path.name)
-        except OSError as error:
-            yield InvalidFile(path, f"cannot be read: {error.strerror or error}")
-        except Refused as error:
-            yield InvalidFile(path, error.message, error.hint)
-        except InvalidValue as error:
-            yield InvalidFile(path, error.reason, error.hint)
+        yield import_file(store, path)
+
+
+def import_file(store: PhotoStore, path: Path) -> PhotoInfo | InvalidFile:
+    """Take one photo; why it cannot be taken, if it cannot."""
+    try:
+        return store.add(path.read_bytes(), path.name)
+    except OSError as error:
+        return InvalidFile(path, f"cannot be read: {error.strerror or error}")
+    except Refused as error:
+        return InvalidFile(path, error.message, error.hint)
+    except InvalidValue as error:
+        return InvalidFile(path, error.reason, error.hint)
 
 
 def photo_files(folder: Path) -> list[Path]:

@@ -8,7 +8,7 @@ from urllib.parse import unquote
 from fastapi import APIRouter, Header, Path, Query, Request, Response
 
 from saywhere.studio.errors import Refused
-from saywhere.studio.files import StoredFile
+from saywhere.studio.files import PICTURE, StoredFile
 from saywhere.studio.messages import PhotoReply, PhotosReply
 from saywhere.studio.photos import ID_PATTERN
 from saywhere.studio.services import StrictRoute, TheStudio, errors
@@ -22,16 +22,6 @@ _UPLOAD: dict[str, Any] = {
         "description": "The file itself.",
         "content": dict.fromkeys(("image/png", "image/jpeg", "image/webp", "application/octet-stream"), _BINARY),
     }
-}
-_FILE: dict[int | str, dict[str, Any]] = {
-    200: {
-        "description": "The photo.",
-        "content": dict.fromkeys(("image/png", "image/jpeg", "image/webp"), _BINARY),
-    },
-    206: {
-        "description": "A part of it.",
-        "content": dict.fromkeys(("image/png", "image/jpeg", "image/webp"), _BINARY),
-    },
 }
 
 
@@ -60,7 +50,7 @@ async def get_photo(photo_id: PhotoPath, studio: TheStudio) -> PhotoReply:
     return PhotoReply.model_validate(studio.photos.get(photo_id).values())
 
 
-@router.get("/{photo_id}/file", responses={**errors(404, 416), **_FILE}, response_class=Response)
+@router.get("/{photo_id}/file", responses={**errors(404, 416), **PICTURE}, response_class=Response)
 async def get_photo_file(photo_id: PhotoPath, studio: TheStudio) -> Response:
     """The photo: upright, without metadata. It never changes, so it may be kept."""
     info = studio.photos.get(photo_id)

@@ -46,13 +46,16 @@ async def look(photo_id: PhotoPath, studio: TheStudio) -> LookReply:
 
 @router.post("/photos/{photo_id}/captions", responses=errors(404, 409, 503))
 async def captions(photo_id: PhotoPath, asked: CaptionsAsked, studio: TheStudio) -> CaptionsReply:
-    """What each region shows; all in one batch on one look."""
+    """What each region shows, at the level asked for; all in one batch on one look."""
     regions = read_regions(asked.regions, studio.settings.limits)
     read = photo_reader(studio, photo_id)
     said = await studio.eyes.ask(
-        "caption", photo_id, read, lambda seen: caption_values(seen, regions, asked.provenance)
+        level_skill(asked.level),
+        photo_id,
+        read,
+        lambda seen: caption_values(seen, regions, asked.provenance, asked.level),
     )
-    return CaptionsReply.model_validate({"captions": said})
+    return CaptionsReply.model_validate({"captions": said, "level": asked.level})
 
 
 @router.post("/photos/{photo_id}/ground", responses=errors(404, 409, 503))
@@ -118,6 +121,11 @@ def photo_reader(studio: Studio, photo_id: str) -> Callable[[], FilePath]:
     return lambda: studio.photos.path(photo_id)
 
 
+def level_skill(level: str) -> str:
+    """What a model must be able to do to be asked at a level. Which others it has, the model itself knows."""
+    return "scene" if level == "scene" else "caption"
+
+
 def read_regions(asked: Sequence[AnyRegion], limits: Limits) -> list[Region]:
     """The regions of a request; which one is wrong is said."""
     if len(asked) > limits.regions:
@@ -134,10 +142,12 @@ def read_regions(asked: Sequence[AnyRegion], limits: Limits) -> list[Region]:
     return regions
 
 
-def caption_values(seen: Looked, regions: Sequence[Region], provenance: bool = False) -> list[dict[str, Any]]:
+def caption_values(
+    seen: Looked, regions: Sequence[Region], provenance: bool = False, level: str = "object"
+) -> list[dict[str, Any]]:
     """What each region shows. A region that the look does not see is said with its number."""
     try:
-        captions = seen.captions(regions)
+        captions = seen.captions(regions, level=level)
     except InvalidValue:
         _name_the_wrong(seen, regions)
         raise

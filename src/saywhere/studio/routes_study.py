@@ -9,7 +9,7 @@ from fastapi import APIRouter, Depends, Path, Query, Request, Response
 from fastapi.responses import FileResponse
 
 from saywhere.studio.errors import Refused
-from saywhere.studio.files import StoredFile
+from saywhere.studio.files import PICTURE, StoredFile
 from saywhere.studio.photos import ID_PATTERN
 from saywhere.studio.services import StrictRoute, errors
 from saywhere.studio.settings import is_loopback
@@ -20,12 +20,6 @@ from saywhere.studio.study_summary import CSV, SUMMARY, results_csv, summarise, 
 
 PAGE = FilePath(__file__).with_name("page") / "study.html"
 router = APIRouter(tags=["study"], route_class=StrictRoute)
-_BINARY = {"schema": {"type": "string", "format": "binary"}}
-_PICTURE = dict.fromkeys(("image/png", "image/jpeg", "image/webp"), _BINARY)
-_PHOTO: dict[int | str, dict[str, Any]] = {
-    200: {"description": "The photo.", "content": _PICTURE},
-    206: {"description": "A part of it.", "content": _PICTURE},
-}
 _TABLE: dict[int | str, dict[str, Any]] = {
     200: {"description": "One row for each rating.", "content": {"text/csv": {"schema": {"type": "string"}}}}
 }
@@ -83,7 +77,7 @@ def undo_rating(sent: UndoSent, desk: TheDesk) -> PlaceReply:
     return _reply(desk, desk.undo(sent.participant, sent.item))
 
 
-@router.get("/api/study/photos/{study_photo}", responses={**errors(404, 416), **_PHOTO}, response_class=Response)
+@router.get("/api/study/photos/{study_photo}", responses={**errors(404, 416), **PICTURE}, response_class=Response)
 def get_study_photo(study_photo: Annotated[str, Path(pattern=ID_PATTERN)], desk: TheDesk) -> Response:
     """A photo of the study. It is named by its content, so it may be kept."""
     photo = desk.photo(study_photo)

@@ -57,6 +57,7 @@ class StudioSettings:
     token: what a client must know; must be there if others than this computer can reach the host.
     hosts: further names that browsers may call this server by. photos: a folder to take photos from at the start.
     model: what `saywhere.load` loads. study: the folder of a trust study to be taken part in.
+    collection: the folder of a collection of captions. hold_s: how long one of its photos is kept for who sees it.
     """
 
     folder: Path
@@ -68,6 +69,8 @@ class StudioSettings:
     model: str = loading.BASE
     limits: Limits = field(default_factory=Limits)
     study: Path | None = None
+    collection: Path | None = None
+    hold_s: float = 900.0
 
     def __post_init__(self) -> None:
         if not 0 <= self.port <= 65_535:
@@ -76,6 +79,8 @@ class StudioSettings:
             raise InvalidValue("token", f"must be at least {LEAST_TOKEN} plain characters")
         if any(character in self.token for character in ' ;,"\\'):
             raise InvalidValue("token", 'holds a space or one of ; , " \\', "letters, digits, - and _ are best")
+        if not 1 <= self.hold_s <= 86_400:
+            raise InvalidValue("hold", f"is {self.hold_s:g} s, not within a second and a day")
         if not is_loopback(self.host) and not self.token:
             raise InvalidValue("host", f"{self.host} can be reached by others, so a token is needed", "give --token")
 

@@ -26,7 +26,7 @@ SKILLS = (
     Skill("narrate", "tell a photo and point along", ("spacy", SPACY_MODEL)),
     Skill("answer", "answer questions about a photo"),
     Skill("segment", "cut out what is pointed at"),
-    Skill("scene", "tell where, what and why as a scene"),
+    Skill("scene", "say where a photo is taken"),
     Skill("chat", "talk about a photo"),
 )
 

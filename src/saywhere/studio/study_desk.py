@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 
 from saywhere.core.errors import UnknownName
 from saywhere.studio.errors import Refused
+from saywhere.studio.line_log import now
+from saywhere.studio.participants import participant_code
 from saywhere.studio.study import RATINGS, Item, Photo, Turn, read_study, turns
-from saywhere.studio.study_ratings import Rating, RatingLog, participant_code
+from saywhere.studio.study_ratings import Rating, RatingLog
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +75,7 @@ class StudyDesk:
                     item=item.id,
                     left=before.left,
                     rating=before.rating,
-                    at=_now(),
+                    at=now(),
                     undone=True,
                 )
             )
@@ -94,8 +95,4 @@ class StudyDesk:
 
 
 def _rating(participant: str, turn: Turn, rating: int, seconds: float | None) -> Rating:
-    return Rating(participant=participant, item=turn.item, left=turn.left, rating=rating, at=_now(), seconds=seconds)
-
-
-def _now() -> str:
-    return datetime.now(UTC).isoformat(timespec="milliseconds")
+    return Rating(participant=participant, item=turn.item, left=turn.left, rating=rating, at=now(), seconds=seconds)

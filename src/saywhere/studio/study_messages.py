@@ -7,9 +7,11 @@ from typing import Annotated
 from pydantic import Field, StrictInt
 
 from saywhere.studio.messages import Message, Reply
-from saywhere.studio.study_ratings import MOST_SECONDS, STRONGEST
+from saywhere.studio.participants import MOST_SECONDS
+from saywhere.studio.study_ratings import STRONGEST
 
 Code = Annotated[str, Field(max_length=200, description="The participant's code, as it was typed.")]
+Took = Annotated[float, Field(ge=0, le=MOST_SECONDS, description="Seconds from showing to answering.")]
 ItemId = Annotated[str, Field(max_length=200)]
 HeatMap = list[list[int]]
 
@@ -24,7 +26,7 @@ class RatingSent(Message):
     study: Annotated[str, Field(max_length=200)]
     item: ItemId
     rating: Annotated[StrictInt, Field(ge=-STRONGEST, le=STRONGEST)]
-    seconds: Annotated[float, Field(ge=0, le=MOST_SECONDS)] | None = None
+    seconds: Took | None = None
 
 
 class UndoSent(Message):

@@ -42,8 +42,8 @@ class Talker(FakeSeer):
 class TalkerLook(FakeLook):
     seer: Talker
 
-    def captions(self, regions: Sequence[Region]) -> list[FakeCaption]:
-        captions = super().captions(regions)
+    def captions(self, regions: Sequence[Region], *, level: str = "object") -> list[FakeCaption]:
+        captions = super().captions(regions, level=level)
         for caption in captions:
             caption.text = self.seer.says.pop(0) if self.seer.says else caption.text
             caption.sure = not self.seer.unsure

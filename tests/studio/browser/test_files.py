@@ -15,15 +15,17 @@ def files() -> list[Path]:
     return sorted(PAGE.iterdir())
 
 
-def test_the_page_is_small():
+def test_the_pages_are_small():
     size = {file.name: len(gzip.compress(file.read_bytes())) for file in files()}
-    own = sum(size.pop(name) for name in ("study.html", "study.css", "study.js"))
+    shared = [size.pop(name) for name in ("visit.css", "visit.js")]
+    for page in ("study", "collect"):
+        own = [size.pop(f"{page}.{ending}") for ending in ("html", "css", "js")]
+        assert sum(own + shared) < 10_000
     assert sum(size.values()) < 60_000
-    assert own < 10_000
 
 
 def test_the_page_asks_nothing_of_other_hosts_and_holds_no_inline_code():
-    for page in ("index.html", "study.html"):
+    for page in ("index.html", "study.html", "collect.html"):
         markup = (PAGE / page).read_text("utf-8")
         assert not re.search(r"\son\w+=|\sstyle=|<style|<script>|javascript:", markup)
     for file in files():
@@ -41,6 +43,17 @@ def test_no_script_turns_text_into_markup_or_code(word: str):
 def test_every_module_is_fetched_ahead():
     markup = (PAGE / "index.html").read_text("utf-8")
     named = set(re.findall(r'href="page/(\w+\.js)"', markup))
-    # The first two are scripts of the page; the third is for sound alone, the last for the page of studies.
-    apart = {"main.js", "theme.js", "capture.js", "study.js"}
+    # The first two are scripts of the page; the third is for sound alone, the rest for the pages of studies.
+    apart = {"main.js", "theme.js", "capture.js", "study.js", "collect.js", "visit.js"}
     assert named == {file.name for file in files() if file.suffix == ".js"} - apart
+
+
+@pytest.mark.parametrize("page", ["study", "collect"])
+def test_every_module_of_a_page_for_participants_is_fetched_ahead(page: str):
+    markup = (PAGE / f"{page}.html").read_text("utf-8")
+    wanted, todo = set(), [f"{page}.js"]
+    while todo:
+        found = re.findall(r'from "\./(\w+\.js)"', (PAGE / todo.pop()).read_text("utf-8"))
+        todo += sorted(set(found) - wanted)
+        wanted |= set(found)
+    assert set(re.findall(r'modulepreload" href="page/(\w+\.js)"', markup)) == wanted

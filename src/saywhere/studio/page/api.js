@@ -36,8 +36,9 @@ async function refusal(response) {
   return new Refused(said.message || `The Studio answered ${response.status}.`, { hint, code: said.code, status: response.status });
 }
 
-const asked = async (method, path, options) => (await reply(method, path, options)).json();
-const at = (...parts) => "/api/" + parts.map(encodeURIComponent).join("/");
+/** What the server replies to a request, as JSON. */
+export const asked = async (method, path, options) => (await reply(method, path, options)).json();
+export const at = (...parts) => "/api/" + parts.map(encodeURIComponent).join("/");
 
 export const status = () => asked("GET", at("status"));
 
@@ -48,8 +49,8 @@ export const addPhoto = (file) =>
 export const removePhoto = (id) => reply("DELETE", `${at("photos", id)}?with_narratives=true`, { keepalive: true });
 
 export const look = (id, signal) => asked("POST", at("photos", id, "look"), { json: {}, signal });
-export const captions = async (id, regions, signal) =>
-  (await asked("POST", at("photos", id, "captions"), { json: { regions, provenance: true }, signal })).captions;
+export const captions = async (id, regions, level) =>
+  (await asked("POST", at("photos", id, "captions"), { json: { regions, level, provenance: true } })).captions;
 export const ground = (id, text, signal) => asked("POST", at("photos", id, "ground"), { json: { text }, signal });
 export const narrate = (id, most, signal) => asked("POST", at("photos", id, "narrate"), { json: { most }, signal });
 /** {region, word, text, method} → {said, method, weights, faithfulness, fall, from_names, seconds}. */
@@ -77,9 +78,3 @@ export async function exported(id, format) {
   const named = /filename="?([^";]+)"?/.exec(response.headers.get("Content-Disposition") ?? "");
   return { name: named ? named[1] : `${id}.${format === "localized_narratives" ? "jsonl" : format === "text" ? "txt" : "json"}`, blob: await response.blob() };
 }
-
-/** A trust study. All but the first reply {participant, study, total, done, last, next}. */
-export const study = () => asked("GET", at("study"));
-export const studyPlace = (participant) => asked("GET", `${at("study", "place")}?participant=${encodeURIComponent(participant)}`);
-export const rate = (rating) => asked("POST", at("study", "ratings"), { json: rating });
-export const undoRating = (participant, item) => asked("POST", at("study", "undo"), { json: { participant, item } });

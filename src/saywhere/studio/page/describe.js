@@ -7,6 +7,8 @@ import { boundsOf, drawingHand, placeOf, shapes, toolButtons, TOOLS } from "./re
 import { remember, remembered } from "./settings.js";
 import { Why } from "./why.js";
 
+const LEVELS = { object: "What is there", scene: "Where it is", action: "What is done", rationale: "Why it is done" };
+
 export class Describe {
   constructor(app) {
     this.app = app;
@@ -20,10 +22,12 @@ export class Describe {
     this.buildDock();
     this.cards = h("ol", { class: "cards", "aria-label": "Described regions" });
     this.state = h("div", {});
+    this.level = "object";
+    this.levels = h("div", { class: "levels", role: "group", "aria-label": "Level of captions" });
     this.panel = h("div", { class: "paper" },
       h("h2", {}, "Describe where you point"),
       h("p", { class: "lead" }, "Draw over something. The caption follows."),
-      this.state, this.cards,
+      this.levels, this.state, this.cards,
       keyHelp([[["T", "B", "P", "L"], "choose a tool"], [["W"], "the whole photo"], [["Tab"], "to the photo, then"], [["←", "↑", "→", "↓"], "move, with Shift farther"], [["Space"], "begin and end"], [["Ctrl", "Z"], "undo"], [["←", "→"], "on a caption, its words; Enter asks why"]]));
   }
 
@@ -52,6 +56,7 @@ export class Describe {
     const able = this.app.status.can("caption");
     const ready = photo !== null && able.has;
     for (const tool of [...this.tools, this.whole]) tool.disabled = !ready;
+    this.offerLevels(able.has ? this.app.status.model.levels : []);
     if (able.has) this.choose(this.tool, ready); else this.state.replaceChildren(this.app.status.missing("caption"));
     if (photo === null) { this.undoButton.disabled = this.redoButton.disabled = true; return; }
     this.render();
@@ -90,11 +95,25 @@ export class Describe {
     if (draw) this.app.stage.setHand(drawingHand(this.app.stage, this.sketch, id, (region) => this.add(region)));
   }
 
+  /** Captions of what is there, or above it: only where the model has more than one level. */
+  offerLevels(levels) {
+    if (!levels.includes(this.level)) this.level = "object";
+    this.levels.hidden = levels.length < 2;
+    this.levels.replaceChildren(...levels.map((level) =>
+      button(level, { kind: "quiet small", title: LEVELS[level] ?? "", "aria-pressed": String(level === this.level), onclick: () => this.setLevel(level, levels) })));
+  }
+
+  setLevel(level, levels) {
+    this.level = level;
+    this.offerLevels(levels);
+    this.levels.querySelector("[aria-pressed=true]").focus();
+  }
+
   /** A new region: its card at once, its caption as soon as it is there. */
   add(region) {
     const { work } = this;
     work.count += 1;
-    const card = { number: work.count, region, caption: null, error: null, photo: this.app.photo };
+    const card = { number: work.count, region, level: this.level, caption: null, error: null, photo: this.app.photo };
     this.change([...work.cards, card]);
     this.selected = card;
     this.render();
@@ -104,7 +123,7 @@ export class Describe {
   async ask(card) {
     card.error = null;
     try {
-      [card.caption] = await api.captions(card.photo.id, [card.region]);
+      [card.caption] = await api.captions(card.photo.id, [card.region], card.level);
       announce(`${card.number}: ${card.caption.text}${card.caption.sure ? "" : ", unsure"}`);
     } catch (error) {
       if (!(error instanceof api.Refused)) throw error;
@@ -176,7 +195,7 @@ export class Describe {
     return h("li", { class: chosen ? "card chosen" : "card" },
       h("div", { class: "head" },
         button(String(card.number), { kind: "number", label: `Region ${name}`, "aria-pressed": String(chosen), "data-focus": `number-${card.number}`, onclick: () => this.select(card) }),
-        h("span", { class: "hint" }, placeOf(card.region)),
+        h("span", { class: "hint" }, placeOf(card.region), card.level === "object" ? null : ` · ${card.level}`),
         button("", { kind: "icon small", icon: "bin", label: `Remove region ${card.number}`, onclick: () => this.remove(card) })),
       body, card.why && chosen ? card.why.shown() : null, card.caption ? this.provenance(card) : null);
   }
@@ -185,7 +204,8 @@ export class Describe {
   captionText(card) {
     const { caption } = card;
     const asked = card.why?.index ?? 0;
-    const words = caption.text.split(/\s+/).filter(Boolean).flatMap((word, i) => [
+    // The maps explain the writer of objects alone.
+    const words = card.level !== "object" ? caption.text : caption.text.split(/\s+/).filter(Boolean).flatMap((word, i) => [
       h("button", { type: "button", class: "because", "aria-pressed": String(card.why?.index === i && card === this.selected), tabindex: i === asked ? "0" : "-1", title: "Why this word?", "data-focus": `word-${card.number}-${i}`, onclick: () => this.askWhy(card, i), onkeydown: (event) => this.wordKey(event) }, word), " "]);
     return h("p", { class: "caption", dir: "auto" }, words, caption.sure ? null : h("span", { class: "unsure", title: "The model has seen little like this" }, "unsure"));
   }

@@ -6,7 +6,7 @@ import { h, icon, sentence } from "./dom.js";
 const POLL_MS = 1000;
 const NAMES = {
   caption: ["Describe", "captions for regions"], ground: ["Find", "places for words"], narrate: ["Narrate", "tells a photo by itself"],
-  answer: ["Ask", "answers to questions about a photo"], segment: ["Segment", "outlines of things"], scene: ["Scene", "what place this is"], chat: ["Chat", "talks about the photo"],
+  answer: ["Ask", "answers to questions about a photo"], segment: ["Segment", "outlines of things"], scene: ["Scene", "where a photo is taken, in Describe"], chat: ["Chat", "talks about the photo"],
 };
 
 export class Status {

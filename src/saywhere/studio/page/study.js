@@ -1,10 +1,11 @@
 /** The trust study: two explanations side by side, and which is more reasonable. The page never learns whose they are. */
 
-import * as api from "./api.js";
+import { asked, at } from "./api.js";
 import { timeColour } from "./colours.js";
-import { button, h, isTyping } from "./dom.js";
-import { announce, busy, problem } from "./notices.js";
+import { button, h } from "./dom.js";
+import { announce } from "./notices.js";
 import { Stage } from "./stage.js";
+import { Visit } from "./visit.js";
 
 const SCALE = [
   [-2, "Left", "clearly", "The left is clearly more reasonable"],
@@ -13,9 +14,6 @@ const SCALE = [
   [1, "Right", "slightly", "The right is slightly more reasonable"],
   [2, "Right", "clearly", "The right is clearly more reasonable"],
 ];
-const LULL_MS = 300; // A second press of the same key must not answer a pair that nobody has seen yet.
-const one = (selector) => document.querySelector(selector);
-const pause = (ms) => new Promise((done) => setTimeout(done, ms));
 
 /** Little to much, in the colours of the heat. */
 function legend() {
@@ -27,7 +25,7 @@ function legend() {
 }
 
 /** The prompt with its word marked where it first stands; an answer, or a word that is not in it, comes after it. */
-function asked({ prompt, word, answer }) {
+function marked({ prompt, word, answer }) {
   const plain = (word ?? "").replace(/[.*+?^${}()|[\]\\]/g, "\\$&");
   const found = word ? new RegExp(`(?<![\\p{L}\\p{N}])${plain}(?![\\p{L}\\p{N}])`, "iu").exec(prompt) : null;
   if (found === null) return [prompt, " ", h("mark", { class: "apart" }, answer ?? word)];
@@ -35,60 +33,20 @@ function asked({ prompt, word, answer }) {
   return [prompt.slice(0, found.index), h("mark", {}, found[0]), prompt.slice(end)];
 }
 
-class Study {
+class Study extends Visit {
   constructor() {
-    this.main = one("main");
-    this.facts = null;
-    this.place = null;
-    this.shown = 0; // Counts pairs, so that a photo that comes late does not open the wrong one.
-    this.open = false; // Whether an answer is taken now.
+    super();
     this.buildPair();
-    document.addEventListener("keydown", (event) => this.key(event));
-    addEventListener("hashchange", () => this.start());
   }
 
-  async start() {
-    this.leave();
-    this.main.replaceChildren(h("div", { class: "sheet-like" }, busy("One moment")));
-    try {
-      this.facts = await api.study();
-    } catch (error) {
-      if (!(error instanceof api.Refused)) throw error;
-      this.show(error.code === "no_study" ? this.nothing() : h("div", { class: "sheet-like" }, problem(error, () => this.start())));
-      return;
-    }
-    document.title = this.facts.title;
-    const code = this.code();
-    if (code) await this.enter(code, true);
-    else this.welcome();
-  }
+  facts() { return asked("GET", at("study")); }
 
-  /** The participant's code is in the address: it survives a reload, and a lab can hand out links. */
-  code() {
-    try {
-      return decodeURIComponent(location.hash.slice(1));
-    } catch (error) {
-      if (!(error instanceof URIError)) throw error;
-      return location.hash.slice(1);
-    }
-  }
+  /** {participant, study, total, done, last, next}, as all that follows. */
+  place(code) { return asked("GET", `${at("study", "place")}?participant=${encodeURIComponent(code)}`); }
 
-  remember(code) {
-    history.replaceState(null, "", code ? `#${encodeURIComponent(code)}` : location.pathname);
-  }
+  person({ participant }) { return participant; }
 
-  show(...children) {
-    this.main.replaceChildren(...children);
-  }
-
-  /** Nobody takes part now. */
-  leave() {
-    this.open = false;
-    this.place = null;
-    this.shown += 1;
-    one(".progress").replaceChildren();
-    one(".corner").replaceChildren();
-  }
+  totals({ done, total }) { return [done, total]; }
 
   nothing() {
     return h(
@@ -102,72 +60,19 @@ class Study {
     );
   }
 
-  welcome(typed = "", error = null) {
-    this.leave();
-    const { title, question, items } = this.facts;
-    const field = h("input", { id: "code", autocomplete: "off", autocapitalize: "characters", spellcheck: "false", maxlength: "40", "aria-describedby": "code-hint" });
-    field.value = typed;
-    const begin = (event) => { event.preventDefault(); this.enter(field.value); };
-    const form = h(
-      "form",
-      { class: "fields", onsubmit: begin },
-      h("label", { for: "code" }, "Your code"),
-      h("div", { class: "code" }, field, h("button", { type: "submit", class: "primary" }, "Start")),
-      h("p", { class: "hint", id: "code-hint" }, "As the lab gave it to you. With the same code you go on where you stopped."),
-      error ? problem(error) : null,
-    );
+  about() {
+    const { question, items } = this.known;
     const told = items === 1 ? "One photo, shown twice." : `${items} pairs, each a photo shown twice.`;
-    this.show(
+    return [
+      h("p", { class: "lead" }, question),
       h(
-        "div",
-        { class: "sheet-like" },
-        h("h1", {}, title),
-        h("p", { class: "lead" }, question),
-        h(
-          "ul",
-          { class: "rules" },
-          h("li", {}, `${told} The colours show what counted for a model: violet little, yellow much.`),
-          h("li", {}, "Which models they are is not shown, and they change sides at random."),
-          h("li", {}, "Answer with the keys ", h("kbd", {}, "1"), " to ", h("kbd", {}, "5"), " or by clicking. There is no right or wrong, and the last answer can be undone."),
-        ),
-        form,
+        "ul",
+        { class: "rules" },
+        h("li", {}, `${told} The colours show what counted for a model: violet little, yellow much.`),
+        h("li", {}, "Which models they are is not shown, and they change sides at random."),
+        h("li", {}, "Answer with the keys ", h("kbd", {}, "1"), " to ", h("kbd", {}, "5"), " or by clicking. There is no right or wrong, and the last answer can be undone."),
       ),
-    );
-    field.focus();
-  }
-
-  /** Go on where a participant is. again: the code was in the address. */
-  async enter(code, again = false) {
-    try {
-      const place = await api.studyPlace(code);
-      this.remember(place.participant);
-      if (again && place.done === 0) this.welcome(place.participant);
-      else this.go(place);
-    } catch (error) {
-      if (!(error instanceof api.Refused)) throw error;
-      this.welcome(code, error);
-    }
-  }
-
-  go(place) {
-    this.place = place;
-    this.showProgress();
-    if (place.next === null) this.thanks();
-    else this.showPair();
-  }
-
-  showProgress() {
-    const { done, total, participant } = this.place;
-    const bar = h("div", { class: "bar-like", role: "progressbar", "aria-label": "Answered", "aria-valuemin": "0", "aria-valuemax": String(total), "aria-valuenow": String(done) }, h("i", {}));
-    bar.style.setProperty("--share", String(done / total));
-    one(".progress").replaceChildren(bar, h("span", { class: "hint" }, `${done} of ${total}`));
-    one(".corner").replaceChildren(h("span", { class: "hint who" }, participant), button("Not you?", { kind: "link", onclick: () => this.next() }));
-  }
-
-  /** Somebody else takes part. */
-  next() {
-    this.remember("");
-    this.welcome();
+    ];
   }
 
   buildPair() {
@@ -182,7 +87,6 @@ class Study {
     this.bare = button("Photo alone", { icon: "photo", kind: "quiet small", "aria-pressed": "false", "aria-keyshortcuts": "h", onclick: () => this.setBare(this.bare.getAttribute("aria-pressed") === "false") });
     this.undoer.append(h("kbd", { "aria-hidden": "true" }, "⌫"));
     this.bare.append(h("kbd", { "aria-hidden": "true" }, "H"));
-    this.trouble = h("div", { class: "trouble" });
     this.scale = h("div", { class: "scale", role: "group", "aria-label": "Which is more reasonable?" }, this.choices);
     this.views = h("div", { class: "views" }, figures.map(({ name, element }) => h("div", { class: "view" }, h("p", { class: "hint", "aria-hidden": "true" }, name), element)));
     this.pair = h(
@@ -196,30 +100,19 @@ class Study {
     );
   }
 
-  async showPair() {
-    const { next, done, total } = this.place;
-    const turn = (this.shown += 1);
+  async showNext() {
+    const { next, done, total } = this.at;
     this.setOpen(false);
     this.trouble.replaceChildren();
-    this.prompt.replaceChildren(...asked(next));
-    this.question.textContent = this.facts.question;
-    this.undoer.disabled = this.place.last === null;
+    this.prompt.replaceChildren(...marked(next));
+    this.question.textContent = this.known.question;
+    this.undoer.disabled = this.at.last === null;
     this.choices.forEach((choice) => choice.classList.remove("chosen"));
     this.views.style.setProperty("--ratio", String(next.width / next.height));
     this.stages.forEach((stage, i) => stage.show({ name: i === 0 ? "Left explanation" : "Right explanation", url: next.photo, width: next.width, height: next.height }));
     this.setBare(false);
     if (!this.pair.isConnected) this.show(this.pair);
-    try {
-      await Promise.all(this.stages.map((stage) => stage.image.decode()));
-    } catch (error) {
-      if (error.name !== "EncodingError") throw error;
-      if (turn === this.shown) this.trouble.replaceChildren(problem(new api.Refused("The photo does not come."), () => this.showPair()));
-      return;
-    }
-    const since = performance.now();
-    await pause(LULL_MS);
-    if (turn !== this.shown) return;
-    this.since = since;
+    if (!(await this.shownAll(this.stages.map((stage) => stage.image), () => this.showNext()))) return;
     this.setOpen(true);
     announce(`Pair ${done + 1} of ${total}: ${next.prompt}`);
   }
@@ -231,7 +124,7 @@ class Study {
 
   /** The photos without the colours. */
   setBare(bare) {
-    const { left, right } = this.place.next;
+    const { left, right } = this.at.next;
     this.stages.forEach((stage, i) => stage.showHeat(bare ? null : [left, right][i]));
     this.bare.setAttribute("aria-pressed", String(bare));
   }
@@ -239,44 +132,28 @@ class Study {
   async answer(rating) {
     if (!this.open) return;
     this.setOpen(false);
-    const seconds = Math.round(performance.now() - this.since) / 1000;
+    const { seconds } = this;
     this.choices[rating + 2].classList.add("chosen");
-    const { participant, study, next } = this.place;
-    await this.send(() => api.rate({ participant, study, item: next.item, rating, seconds }));
+    const { participant, study, next } = this.at;
+    await this.send(() => asked("POST", at("study", "ratings"), { json: { participant, study, item: next.item, rating, seconds } }));
   }
 
   async undo() {
-    const { participant, last, next } = this.place ?? {};
+    const { participant, last, next } = this.at ?? {};
     if (!last || (next !== null && !this.open)) return;
     this.setOpen(false);
-    await this.send(() => api.undoRating(participant, last));
-  }
-
-  /** Ask the server for something that moves the participant. What is sent twice counts once. */
-  async send(ask) {
-    this.trouble.replaceChildren();
-    try {
-      this.go(await ask());
-    } catch (error) {
-      if (!(error instanceof api.Refused)) throw error;
-      // Another window was quicker, or the study was changed: see how things stand.
-      const again = error.status === 409 ? () => this.start() : () => this.send(ask);
-      this.trouble.replaceChildren(problem(error, again));
-      if (!this.trouble.isConnected) this.main.append(this.trouble);
-    }
+    await this.send(() => asked("POST", at("study", "undo"), { json: { participant, item: last } }));
   }
 
   thanks() {
     this.setOpen(false);
-    this.shown += 1;
-    this.trouble.replaceChildren();
     const heading = h("h1", { tabindex: "-1" }, "Thank you");
     this.show(
       h(
         "div",
         { class: "sheet-like done" },
         heading,
-        h("p", { class: "lead" }, this.place.total === 1 ? "Your answer is kept." : `All ${this.place.total} answers are kept.`),
+        h("p", { class: "lead" }, this.at.total === 1 ? "Your answer is kept." : `All ${this.at.total} answers are kept.`),
         h("p", {}, "You can close this page now."),
         h("div", { class: "row" }, button("Next participant", { kind: "primary", onclick: () => this.next() }), button("Undo last answer", { icon: "undo", kind: "quiet", onclick: () => this.undo() })),
       ),
@@ -285,14 +162,13 @@ class Study {
   }
 
   key(event) {
-    if (event.repeat || event.altKey || isTyping(event)) return;
     const plain = !event.ctrlKey && !event.metaKey;
     const rating = plain ? "12345".indexOf(event.key) : -1;
     if (event.key.length === 1 && rating >= 0) this.answer(SCALE[rating][0]);
     else if ((plain && event.key === "Backspace") || (!plain && event.key === "z")) this.undo();
     else if (plain && event.key.toLowerCase() === "h" && this.pair.isConnected) this.setBare(this.bare.getAttribute("aria-pressed") === "false");
-    else return;
-    event.preventDefault();
+    else return false;
+    return true;
   }
 }
 
