@@ -16,6 +16,7 @@ _TASKS: dict[str, str] = {
     "hint-caption": "saywhere.learn.hint_task:HintCaptionTask",
     "hint-vqa": "saywhere.learn.hint_task:HintVqaTask",
     "mitr": "saywhere.models.mitr.task:MitrTask",
+    "oscar": "saywhere.models.oscar.task:OscarTask",
     "patchioner-alignment": "saywhere.models.patchioner.tasks:AlignmentTask",
     "patchioner-decoder": "saywhere.models.patchioner.tasks:DecoderTask",
     "patchioner-reward": "saywhere.learn.reward:RewardTask",
