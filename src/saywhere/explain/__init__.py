@@ -1,6 +1,57 @@
-"""Why did the model say that? Importance of regions: people's, the network's, and how true and how alike they are."""
+"""Why did the model say that, and what does it look at?
 
+Importance of regions: people's, the network's, and how true and how alike they are. And the attention laboratory, for
+any model that is `saywhere.models.attended.Attending` or `Speaking`: blocks of attention, diagnostic objects, ablation
+and probes."""
+
+from saywhere.explain.ablation import (
+    CaptionPair,
+    Comparison,
+    Removal,
+    Removals,
+    compared,
+    control_removals,
+    qualifying,
+    removal,
+    removed,
+    write_many,
+)
+from saywhere.explain.attending import (
+    MitrAttending,
+    PrefixAttending,
+    UpDnCaptionAttending,
+    UpDnVqaAttending,
+    view_attention,
+)
+from saywhere.explain.attention_blocks import (
+    RELATIONS,
+    TAG_TO_VISION,
+    VISION_TO_TAG,
+    VISION_TO_VISION,
+    AttentionMatrix,
+    BlockStats,
+    Span,
+    SpecialAttention,
+    attention_matrix,
+    block_stats,
+    measured_blocks,
+    relation_stats,
+    special_attention,
+)
 from saywhere.explain.curves import Curve, deletion, insertion
+from saywhere.explain.diagnosticity import (
+    AtDepth,
+    Diagnosticity,
+    ObjectAttention,
+    Overlap,
+    SceneDiagnosticity,
+    attended_objects,
+    diagnosticity,
+    frequent_objects,
+    measured_objects,
+    object_attention,
+    overlap_at,
+)
 from saywhere.explain.faithfulness import Agreement, rank_agreement, top_box_iou, top_map_iou
 from saywhere.explain.gradients import (
     feature_gradients,
@@ -20,22 +71,63 @@ from saywhere.explain.human import (
     patch_boxes,
     word_attention,
 )
+from saywhere.explain.informative import SceneObjects
 from saywhere.explain.occlusion import occlusion, without_top
+from saywhere.explain.probing import ClassScore, ProbeResult, ProbeRun, pooled, pooled_many, probe_table
+from saywhere.explain.region_tags import Covered, box_cover, covered_regions, region_tags
+from saywhere.explain.rounds import Round, attend_rounds
 from saywhere.explain.scores import AnswerScore, Attends, MitrWordScore, PatchWordScore, Score, UpDnWordScore
 
 __all__ = [
+    "RELATIONS",
+    "TAG_TO_VISION",
+    "VISION_TO_TAG",
+    "VISION_TO_VISION",
     "Agreement",
     "AnswerScore",
+    "AtDepth",
     "Attends",
+    "AttentionMatrix",
+    "BlockStats",
+    "CaptionPair",
+    "ClassScore",
+    "Comparison",
+    "Covered",
     "Curve",
+    "Diagnosticity",
     "HumanImportances",
+    "MitrAttending",
     "MitrWordScore",
+    "ObjectAttention",
+    "Overlap",
     "PatchWordScore",
+    "PrefixAttending",
+    "ProbeResult",
+    "ProbeRun",
     "Refused",
+    "Removal",
+    "Removals",
+    "Round",
+    "SceneDiagnosticity",
+    "SceneObjects",
     "Score",
+    "Span",
+    "SpecialAttention",
+    "UpDnCaptionAttending",
+    "UpDnVqaAttending",
     "UpDnWordScore",
+    "attend_rounds",
+    "attended_objects",
+    "attention_matrix",
+    "block_stats",
+    "box_cover",
+    "compared",
+    "control_removals",
+    "covered_regions",
     "deletion",
+    "diagnosticity",
     "feature_gradients",
+    "frequent_objects",
     "grad_cam",
     "gradient_importance",
     "gradient_times_input",
@@ -43,15 +135,30 @@ __all__ = [
     "human_importances",
     "insertion",
     "mean_attention",
+    "measured_blocks",
+    "measured_objects",
+    "object_attention",
     "occlusion",
+    "overlap_at",
     "patch_boxes",
     "patch_heat",
+    "pooled",
+    "pooled_many",
+    "probe_table",
+    "qualifying",
     "rank_agreement",
     "region_heat",
+    "region_tags",
+    "relation_stats",
+    "removal",
+    "removed",
     "shift_importance",
+    "special_attention",
     "top_box_iou",
     "top_map_iou",
     "twice_differentiable",
+    "view_attention",
     "without_top",
     "word_attention",
+    "write_many",
 ]
