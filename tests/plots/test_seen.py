@@ -113,6 +113,23 @@ def test_only_what_was_asked_for_is_drawn(photo: Path) -> None:
     assert draw_seen(nothing).axes == []
 
 
+def test_captions_above_objects_stand_with_their_level_beside_that_of_objects(photo: Path) -> None:
+    levels = (
+        Said(WholeImage(), "in a <b>garden</b>", level="scene"),
+        Said(WholeImage(), "playing", sure=False, nearest=("a cat",), level="action"),
+    )
+    told = _seen(photo, regions=(), grounded=None, narrated=None, levels=levels)
+    assert "object: a cat and a dog scene: in a <b>garden</b> action: playing unsure" in _texts(told)
+    assert "object" not in _texts(_seen(photo, regions=(), grounded=None, narrated=None))
+    alone = _seen(photo, whole=None, regions=(), grounded=None, narrated=None, levels=levels[:1])
+    assert len(draw_seen(alone).axes) == 1
+    page = gallery_html([told])
+    assert "<dt>scene</dt>" in page
+    assert "in a &lt;b&gt;garden&lt;/b&gt;" in page
+    assert page.index("a cat and a dog") < page.index("<dt>scene</dt>") < page.index("<dt>action</dt>")
+    assert '<dl class="levels">' not in gallery_html([_seen(photo)])
+
+
 def test_a_text_that_is_nowhere_says_so(photo: Path) -> None:
     nowhere = Placed(("a", "unicorn"), WordBoxes([NAN, NAN]))
     assert "not found" in _texts(_seen(photo, grounded=nowhere))

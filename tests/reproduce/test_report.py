@@ -16,11 +16,11 @@ from PIL import Image
 
 from saywhere.core import AttentionMap, InvalidValue, Narrative, Trace, Utterance
 from saywhere.plots.heats import HeatPanel
+from saywhere.plots.palette import LIGHT
 from saywhere.reproduce._cells import difference, grid, number, opening, probability, sweep_rows
 from saywhere.reproduce._examples import Scene
 from saywhere.reproduce._heats import HeatScene
 from saywhere.reproduce._markdown import _safe as markdown_safe
-from saywhere.reproduce._pictures import LIGHT
 from saywhere.reproduce._sweeps import draw_sweep
 from saywhere.reproduce.report import write_report
 from saywhere.reproduce.results import Claim, Column, Example, HeatExample, Results, Row, Sweep, Table, judge

@@ -98,8 +98,8 @@ def _panels(seen: Seen) -> list[_Panel]:
     panels = []
     traced = [said for said in seen.regions if isinstance(said.region, Trace)]
     others = [said for said in seen.regions if not isinstance(said.region, Trace)]
-    if seen.whole is not None or others:
-        panels.append(_region_panel(seen.whole, others))
+    if seen.whole is not None or seen.levels or others:
+        panels.append(_region_panel(seen, others))
     panels += [_trace_panel(said) for said in traced]
     if seen.grounded is not None:
         panels.append(_grounded_panel(seen.grounded))
@@ -108,8 +108,9 @@ def _panels(seen: Seen) -> list[_Panel]:
     return panels
 
 
-def _region_panel(whole: Said | None, regions: Sequence[Said]) -> _Panel:
-    rows = [_sentence(whole)] if whole is not None else []
+def _region_panel(seen: Seen, regions: Sequence[Said]) -> _Panel:
+    wholes = [*([] if seen.whole is None else [seen.whole]), *seen.levels]
+    rows = [[*([_Chip(f"{said.level}:", ink=QUIET)] if seen.levels else []), *_sentence(said)] for said in wholes]
     marks = []
     for number, (said, colour, ink) in enumerate(zip(regions, *own_colours(len(regions)), strict=True), 1):
         marks += [_Mark(points, colour, ink, str(number)) for points in outlines(said.region)]

@@ -85,7 +85,8 @@ class _Page:
         parts = [self._regions(seen, picture, others)]
         parts += [self._traced(seen, picture, said) for said in traced]
         parts += [self._grounded(seen, picture, seen.grounded)] if seen.grounded is not None else []
-        whole = f'<p class="whole" dir="auto">{_caption(seen.whole)}</p>{_nearest(seen.whole)}' if seen.whole else ""
+        whole = f'<p class="whole" dir="auto">{_caption(seen.whole)}</p>' if seen.whole else ""
+        whole += _levels(seen.levels) + (_nearest(seen.whole) if seen.whole else "")
         missing = f'<p class="note">{_safe(shortened(picture.missing, 120))}</p>' if picture.missing else ""
         narrated = ""
         if seen.narrated is not None:
@@ -182,6 +183,12 @@ def _caption(said: Said) -> str:
     if said.sure:
         return _safe(said.text)
     return f'<span class="doubt">{_safe(said.text)}</span><span class="unsure">unsure</span>'
+
+
+def _levels(levels: Sequence[Said]) -> str:
+    """What is told of the whole photo above objects, level by level."""
+    rows = "".join(f'<div><dt>{_safe(said.level)}</dt><dd dir="auto">{_caption(said)}</dd></div>' for said in levels)
+    return f'<dl class="levels">{rows}</dl>' if rows else ""
 
 
 def _nearest(said: Said) -> str:

@@ -18,12 +18,16 @@ _POINT = 0.03  # Half the side of the square that marks a point, in fractions of
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """A caption. region: of what. sure: False is marked. nearest: sentences near to the region, to judge it by."""
+    """A caption. region: of what. sure: False is marked. nearest: sentences near to the region, to judge it by.
+
+    level: "object" for what is there, or one above it, such as "scene" for where it is.
+    """
 
     region: Region
     text: str
     sure: bool = True
     nearest: tuple[str, ...] = ()
+    level: str = "object"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -57,7 +61,8 @@ class Seen:
     """One photo and everything said about it; parts that nobody asked for are None or empty.
 
     photo: as `load_photo` takes it. title, about: over the picture. whole: the caption of the whole photo.
-    grounded: a text and where it is. narrated: a narrative of the photo.
+    grounded: a text and where it is. narrated: a narrative of the photo. levels: captions of the whole photo above
+    objects.
     """
 
     photo: PhotoLike
@@ -67,6 +72,7 @@ class Seen:
     regions: tuple[Said, ...] = ()
     grounded: Placed | None = None
     narrated: Narrative | None = None
+    levels: tuple[Said, ...] = ()
 
 
 def own_colours(count: int) -> tuple[list[str], list[str]]:

@@ -153,9 +153,15 @@ def wrap(text: str, line_in: float, size: float) -> list[str]:
 
 def save_png(figure: Figure, path: str | Path, dpi: float | None = None) -> None:
     """Write the figure as PNG, whole or not at all. The same figure gives the same bytes."""
+    content = png_bytes(figure, dpi)
+    with write_atomic(path) as file:
+        file.write(content)
+
+
+def png_bytes(figure: Figure, dpi: float | None = None) -> bytes:
+    """The figure as PNG. The same figure gives the same bytes."""
     buffer = io.BytesIO()
     figure.savefig(
         buffer, format="png", dpi=dpi or figure.dpi, facecolor=figure.get_facecolor(), metadata={"Software": None}
     )
-    with write_atomic(path) as file:
-        file.write(buffer.getvalue())
+    return buffer.getvalue()

@@ -56,6 +56,7 @@ class Grid:
     headings: list[Heading]
     rows: list[tuple[str, list[Cell]]]
     notes: list[str]
+    rows_are: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +104,7 @@ def grid(table: Table) -> Grid:
     columns = [cells for heading in headings for cells in _columns(table, heading)]
     rows = [(row.name, [column[i] for column in columns]) for i, row in enumerate(table.rows)]
     title = f"Table {table.number}. {table.title}" if table.number else table.title
-    return Grid(title, headings, rows, list(_notes(table)))
+    return Grid(title, headings, rows, list(_notes(table)), table.rows_are)
 
 
 def _paper_knows(table: Table, column: Column) -> bool:
@@ -115,14 +116,14 @@ def _columns(table: Table, heading: Heading) -> Iterator[list[Cell]]:
     means = [float(np.mean(values)) if values else math.nan for values in measured]
     bests = _best(means, heading.lower_is_better)
     yield [
-        Cell(number(m, heading.digits), _spread(v, heading.digits), b)
+        Cell(number(m, heading.digits), _spread(v, heading.digits), table.compete and b)
         for m, v, b in zip(means, measured, bests, strict=True)
     ]
     if heading.has_paper:
         printed = [row.paper.get(heading.name, math.nan) for row in table.rows]
         bests = _best(printed, heading.lower_is_better)
         yield [
-            Cell(number(value, heading.digits), best=best, paper=True)
+            Cell(number(value, heading.digits), best=table.compete and best, paper=True)
             for value, best in zip(printed, bests, strict=True)
         ]
 

@@ -9,6 +9,7 @@ from typing import TypeVar
 from saywhere.plots.text import printable
 from saywhere.reproduce._cells import (
     ABOUT_SWEEPS,
+    NOTHING,
     SYMBOLS,
     Cell,
     Grid,
@@ -30,7 +31,10 @@ from saywhere.reproduce._cells import (
 )
 from saywhere.reproduce._examples import Scene
 from saywhere.reproduce._heats import ABOUT, HeatScene
-from saywhere.reproduce.results import Claim, Results, Sweep
+from saywhere.reproduce._levels import ABOUT as ABOUT_LEVELS
+from saywhere.reproduce._levels import TITLE as LEVELS_TITLE
+from saywhere.reproduce._levels import LevelScene, confidence, verdict
+from saywhere.reproduce.results import Claim, Figure, Results, Sweep
 
 _Item = TypeVar("_Item")
 _SPECIAL = re.compile(r"([\\`*_\[\]<>|~$&])")
@@ -39,10 +43,14 @@ _OPENS_BLOCK = re.compile(r"^(\s*\d+(?=[.)](?:\s|$))|\s*(?=[-+=#]))")
 
 
 def markdown(
-    results: Results, scenes: Sequence[Scene], pictures: dict[str, str], heats: Sequence[HeatScene] = ()
+    results: Results,
+    scenes: Sequence[Scene],
+    pictures: dict[str, str],
+    heats: Sequence[HeatScene] = (),
+    levels: Sequence[LevelScene] = (),
 ) -> str:
     """pictures: file, relative to the report, for "claims" (and of other sources "claims-2" …), "curves", "sweep-1" …,
-    "example 1" … and "heats 1" …; those not drawn are absent.
+    "figure-1" …, "example 1" …, "levels 1" … and "heats 1" …; those not drawn are absent.
     """
     blocks = [f"# {_safe(results.title)}", _safe(opening(results)), _safe(key_facts(results))]
     if results.claims:
@@ -56,11 +64,23 @@ def markdown(
         blocks += _in_groups(
             sweeps, lambda n: n[1].section, lambda n, mark: _sweep(n[1], pictures[f"sweep-{n[0]}"], mark)
         )
+    if results.figures:
+        figures = list(enumerate(results.figures, 1))
+        blocks.append("## Figures")
+        blocks += _in_groups(
+            figures, lambda n: n[1].section, lambda n, mark: _figure(n[1], pictures[f"figure-{n[0]}"], mark)
+        )
     if "curves" in pictures:
         blocks += ["## How they learned", _image("Validation measure over steps for each row", pictures["curves"])]
     if scenes:
         blocks.append("## Examples")
         blocks += [_example(i, scene, pictures[f"example {i}"]) for i, scene in enumerate(scenes, 1)]
+    if levels:
+        blocks += [f"## {LEVELS_TITLE}", _safe(ABOUT_LEVELS)]
+        photos = list(enumerate(levels, 1))
+        blocks += _in_groups(
+            photos, lambda n: n[1].example.section, lambda n, mark: _levels(*n, pictures[f"levels {n[0]}"], mark)
+        )
     if heats:
         blocks += ["## Heat maps", _safe(ABOUT)]
         looks = list(enumerate(heats, 1))
@@ -111,7 +131,7 @@ def _claims(claims: Sequence[Claim], with_tests: bool) -> str:
 
 
 def _table(table: Grid, mark: str) -> str:
-    headings = ["Model"]
+    headings = [_safe(table.rows_are)]
     for heading in table.headings:
         headings += [f"{_safe(heading.name)} {heading.arrow}", *(["*paper*"] if heading.has_paper else [])]
     rows = [[_safe(name), *(_cell(cell) for cell in cells)] for name, cells in table.rows]
@@ -149,6 +169,24 @@ def _heats(number: int, heat: HeatScene, picture: str) -> str:
     return "\n\n".join(
         [f"{number}\\. {words}", _image(heat.described(), picture), *(["\n".join(notes)] if notes else [])]
     )
+
+
+def _figure(figure: Figure, picture: str, mark: str) -> str:
+    caption = [_safe(figure.caption)] if figure.caption else []
+    return "\n\n".join([f"{mark} {_safe(figure.title)}", _image(figure.alt, picture), *caption])
+
+
+def _levels(number: int, scene: LevelScene, picture: str, mark: str) -> str:
+    headings = ["Level", "Caption"]
+    headings += ["Confidence"] * scene.has_confidence + ["Right"] * scene.has_verdict
+    rows = []
+    for line in scene.example.lines:
+        beside = [confidence(line)] * scene.has_confidence + [verdict(line)[0]] * scene.has_verdict
+        rows.append([_safe(line.label), _safe(line.text) or NOTHING, *beside])
+    numeric = {2} if scene.has_confidence else set()
+    heading = f"{mark} {number}\\. {_safe(scene.example.heading)}".rstrip()
+    removed = [_safe(scene.removed())] if scene.removed() else []
+    return "\n\n".join([heading, _image(scene.described(), picture), *removed, _rows(headings, rows, numeric)])
 
 
 def _settings(results: Results) -> str:

@@ -18,6 +18,7 @@ from saywhere.plots.heatmap import heat_colours
 from saywhere.plots.text import printable, seconds, shortened
 from saywhere.reproduce._cells import (
     ABOUT_SWEEPS,
+    NOTHING,
     SYMBOLS,
     Cell,
     Grid,
@@ -36,9 +37,13 @@ from saywhere.reproduce._cells import (
     sweep_rows,
     tested,
 )
-from saywhere.reproduce._examples import LONGEST_WORD, Panel, Scene, panel_webp
+from saywhere.reproduce._examples import LONGEST_WORD, Panel, Scene, panel_webp, webp
 from saywhere.reproduce._heats import ABOUT, HeatScene, Picture
-from saywhere.reproduce.results import Claim, Results, Sweep
+from saywhere.reproduce._levels import ABOUT as ABOUT_LEVELS
+from saywhere.reproduce._levels import TITLE as LEVELS_TITLE
+from saywhere.reproduce._levels import LevelScene, confidence, verdict
+from saywhere.reproduce.figures import shown_width_px
+from saywhere.reproduce.results import Claim, Figure, LevelLine, Results, Sweep
 
 _N_COLOURS = 64
 _Item = TypeVar("_Item")
@@ -55,6 +60,7 @@ def page(
     scenes: Sequence[Scene],
     plots: Mapping[str, Mapping[str, bytes]],
     heats: Sequence[HeatScene] = (),
+    levels: Sequence[LevelScene] = (),
 ) -> str:
     """plots: for "claims" (and of other sources "claims-2" …), "curves" and "sweep-1" …, if drawn, the PNG on "light"
     and on "dark" paper.
@@ -66,12 +72,16 @@ def page(
         style=style,
         opening=_safe(opening(results)),
         facts=_safe(key_facts(results)),
-        sections="\n".join(_sections(results, scenes, plots, heats)),
+        sections="\n".join(_sections(results, scenes, plots, heats, levels)),
     )
 
 
 def _sections(
-    results: Results, scenes: Sequence[Scene], plots: Mapping[str, Mapping[str, bytes]], heats: Sequence[HeatScene]
+    results: Results,
+    scenes: Sequence[Scene],
+    plots: Mapping[str, Mapping[str, bytes]],
+    heats: Sequence[HeatScene],
+    levels: Sequence[LevelScene],
 ) -> Iterator[str]:
     if results.claims:
         yield _section("Did the claims hold?", [about_claims(results)], _claim_groups(results, plots))
@@ -86,6 +96,8 @@ def _sections(
             numbered, lambda n: n[1].section, lambda n, level: _sweep(n[1], plots[f"sweep-{n[0]}"], level)
         )
         yield _section("Sweeps", [ABOUT_SWEEPS], sweeps)
+    if results.figures:
+        yield _section("Figures", [], _in_groups(results.figures, lambda figure: figure.section, _figure))
     if "curves" in plots:
         about = "Each panel shows one row, and all others in grey, on the same axes."
         curves = _plot("Validation measure over steps for each row", plots["curves"])
@@ -94,6 +106,10 @@ def _sections(
         about = "Colours tell time, alike in all pictures of an example. A ring is the first point, a square the last."
         shown = "\n".join(_example(i, scene) for i, scene in enumerate(scenes, 1))
         yield _section("Examples", [about], shown)
+    if levels:
+        photos = list(enumerate(levels, 1))
+        captions = _in_groups(photos, lambda n: n[1].example.section, lambda n, level: _levels(*n, level))
+        yield _section(LEVELS_TITLE, [ABOUT_LEVELS], captions)
     if heats:
         looks = list(enumerate(heats, 1))
         maps = _in_groups(looks, lambda n: n[1].example.section, lambda n, _: _heats(*n))
@@ -167,7 +183,8 @@ def _table(table: Grid, level: int) -> str:
         groups.append(f'<th class="group" scope="colgroup"{span}>{_safe(heading.name)} {arrow}</th>')
         heads.append('<th class="number" scope="col">ours</th>')
         heads += ['<th class="number paper" scope="col">paper</th>'] if heading.has_paper else []
-    head = f'<tr><td></td>{"".join(groups)}</tr><tr class="heads"><th scope="col">Model</th>{"".join(heads)}</tr>'
+    first = f'<th scope="col">{_safe(table.rows_are)}</th>'
+    head = f'<tr><td></td>{"".join(groups)}</tr><tr class="heads">{first}{"".join(heads)}</tr>'
     body = "".join(f'<tr><th scope="row">{_safe(name)}</th>{"".join(map(_cell, row))}</tr>' for name, row in table.rows)
     content = f'<table class="scores"><thead>{head}</thead><tbody>{body}</tbody></table>'
     notes = "".join(f'<p class="note">{_safe(note)}</p>' for note in table.notes)
@@ -206,6 +223,40 @@ def _heat_panel(picture: Picture) -> str:
     note = f'<p class="note">{_safe(picture.note)}</p>' if picture.note else ""
     image = f'<img src="{_data("image/webp", picture.webp)}" alt="{_safe(picture.seen)}">'
     return f"<figure><h3>{_safe(picture.title)}</h3>{image}<figcaption>{note}</figcaption></figure>"
+
+
+def _figure(figure: Figure, level: int) -> str:
+    width = f'width="{shown_width_px(figure.png)}"'
+    image = f'<img src="{_data("image/png", figure.png)}" {width} alt="{_safe(figure.alt)}">'
+    if figure.dark_png is not None:
+        source = f'<source media="(prefers-color-scheme: dark)" srcset="{_data("image/png", figure.dark_png)}">'
+        image = f"<picture>{source}{image}</picture>"
+    kind = "drawn" if figure.dark_png is not None else "drawn bright"
+    shown = f'<div class="card {kind} scroll" tabindex="0" role="region" aria-label="{_safe(figure.title)}">'
+    caption = f'<p class="note reading">{_safe(figure.caption)}</p>' if figure.caption else ""
+    return f'<h{level}>{_safe(figure.title)}</h{level}><div class="fit">{shown}{image}</div></div>{caption}'
+
+
+def _levels(number: int, scene: LevelScene, level: int) -> str:
+    items = "".join(_level(line, scene) for line in scene.example.lines)
+    removed = f'<p class="note">{_safe(scene.removed())}</p>' if scene.removed() else ""
+    image = f'<img src="{_data("image/webp", webp(scene.draw()))}" alt="{_safe(scene.described())}">'
+    heading = f"<h{level}>{_safe(scene.example.heading)}</h{level}>" if scene.example.heading else ""
+    said = f'<div>{heading}{removed}<ul class="said">{items}</ul></div>'
+    return f'<article class="card example levels" aria-label="Photo {number}">{image}{said}</article>'
+
+
+def _level(line: LevelLine, scene: LevelScene) -> str:
+    beside = ""
+    if scene.has_confidence:
+        beside += f'<span class="spoken">confidence </span><span>{confidence(line)}</span>'
+    if scene.has_verdict:
+        sign, word = verdict(line)
+        beside += (
+            f' <span class="{word}"><span aria-hidden="true">{sign}</span><span class="spoken">{word}</span></span>'
+        )
+    label = f'<span class="level">{_safe(line.label)}</span><span class="sure">{beside}</span>'
+    return f'<li>{label}<span class="caption" dir="auto">{_safe(line.text) or NOTHING}</span></li>'
 
 
 def _settings(results: Results) -> str:

@@ -4,48 +4,21 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 
+from saywhere.plots.palette import Palette, decorate
 from saywhere.plots.sheet import MARGIN_IN, Place, add_axes, font_settings, new_sheet, wrap, write
-from saywhere.plots.text import drawable, font, shortened
+from saywhere.plots.text import drawable, shortened
 from saywhere.reproduce._cells import SYMBOLS, difference, has_interval, mean_difference
 from saywhere.reproduce.results import Claim
 
 Curve = Sequence[tuple[int, float]]
 _Floats = NDArray[np.float64]
-
-
-@dataclass(frozen=True, slots=True)
-class Palette:
-    """Colours of one paper, as in the page's style. verdicts: a colour for each. series: for lines in one plot."""
-
-    paper: str
-    ink: str
-    quiet: str
-    line: str
-    accent: str
-    verdicts: Mapping[str, str]
-    series: tuple[str, ...]
-
-
-LIGHT = Palette(
-    *("#ffffff", "#1f1e1c", "#6a675f", "#d9d5cc", "#6b2fb3"),
-    {"held": "#0b6b4f", "not held": "#b3261e", "undecided": "#6a675f"},
-    ("#6b2fb3", "#c2571a", "#0b7a75", "#2b6cb0", "#b0246e", "#7a7414"),
-)
-DARK = Palette(
-    *("#1e1d20", "#edebe6", "#a39f97", "#48464e", "#c79bf2"),
-    {"held": "#5fd0a5", "not held": "#ff9a8f", "undecided": "#a39f97"},
-    ("#c79bf2", "#f2a36b", "#58cfc6", "#86b7f0", "#f08fbe", "#cfc76a"),
-)
-PALETTES = {"light": LIGHT, "dark": DARK}
 
 WIDTH_IN = 7.6
 _INNER_IN = WIDTH_IN - 2 * MARGIN_IN
@@ -166,17 +139,3 @@ def _points(curve: Curve) -> _Floats:
     """(n, 2) step and value, without what is no number."""
     points = np.array(curve, dtype=np.float64).reshape(-1, 2)
     return points[np.isfinite(points).all(axis=1)]
-
-
-def decorate(axes: Axes, palette: Palette, which: str) -> None:
-    axes.set_axis_on()
-    axes.set_facecolor(palette.paper)
-    for side in ("top", "right", *(["left"] if which == "x" else [])):
-        axes.spines[side].set_visible(False)
-    for side in ("bottom", "left"):
-        axes.spines[side].set_color(palette.line)
-    axes.xaxis.set_major_locator(MaxNLocator(5 if which == "x" else 3))
-    axes.yaxis.set_major_locator(MaxNLocator(4))
-    if which == "x":
-        axes.set_yticks([])
-    axes.tick_params(labelsize=7.5, labelfontfamily=font().get_name(), colors=palette.quiet, length=3, width=0.8)

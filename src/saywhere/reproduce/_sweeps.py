@@ -3,26 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from itertools import cycle
-from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
 from numpy.typing import NDArray
 
-from saywhere.plots.sheet import MARGIN_IN, Place, add_axes, flow, font_settings, new_sheet, text_width_in, write
+from saywhere.plots.palette import LEGEND_LINE_IN, Palette, add_sample, decorate, legend_spots, line_styles
+from saywhere.plots.sheet import MARGIN_IN, Place, add_axes, font_settings, new_sheet, write
 from saywhere.plots.text import drawable, shortened
 from saywhere.reproduce._cells import PAPER_ROW
-from saywhere.reproduce._pictures import WIDTH_IN, Palette, decorate
+from saywhere.reproduce._pictures import WIDTH_IN
 from saywhere.reproduce.results import Sweep
 
 _Floats = NDArray[np.float64]
-_MARKERS, _DASHES = "os^DvP", ("-", (0, (5, 1.5)), (0, (2, 1.2)))
 _PLOT_IN, _AXIS_IN, _LEFT_IN = 2.5, 0.52, 0.42
 _PAPER_IN, _GAP_IN = 1.75, 0.6
-_LINE_IN, _SAMPLE_IN, _TEXT_PT = 0.22, 0.34, 8.5
+_TEXT_PT = 8.5
 
 
 def draw_sweep(sweep: Sweep, palette: Palette) -> Figure:
@@ -35,14 +32,14 @@ def draw_sweep(sweep: Sweep, palette: Palette) -> Figure:
     inner = WIDTH_IN - 2 * MARGIN_IN
     width = inner - _LEFT_IN - (_PAPER_IN + _GAP_IN if len(printed) else 0.1)
     names = [drawable(shortened(name, 60)) for name in points]
-    spots, n_lines = flow([_SAMPLE_IN + text_width_in(name, _TEXT_PT) for name in names], width, 0.22)
-    top = MARGIN_IN + 0.28 + n_lines * _LINE_IN
+    spots, n_lines = legend_spots(names, width, _TEXT_PT)
+    top = MARGIN_IN + 0.28 + n_lines * LEGEND_LINE_IN
     figure = new_sheet(WIDTH_IN, top + _PLOT_IN + _AXIS_IN + 0.08)
     figure.set_facecolor(palette.paper)
     left = MARGIN_IN + _LEFT_IN
     write(figure, shortened(sweep.measure, 60), left, MARGIN_IN + 0.12, size=9, colour=palette.quiet)
-    for name, style, (line, x) in zip(names, _styles(palette, names), spots, strict=True):
-        _add_sample(figure, left + x, MARGIN_IN + 0.36 + line * _LINE_IN, name, style, palette)
+    for name, style, (line, x) in zip(names, line_styles(palette, len(names)), spots, strict=True):
+        add_sample(figure, left + x, MARGIN_IN + 0.36 + line * LEGEND_LINE_IN, name, style, palette, _TEXT_PT)
     span = _amounts([*points.values(), printed])
     axes = add_axes(figure, Place(left, top, width, _PLOT_IN))
     _draw_series(axes, points, span, palette)
@@ -56,34 +53,11 @@ def draw_sweep(sweep: Sweep, palette: Palette) -> Figure:
     return figure
 
 
-def _styles(palette: Palette, names: Sequence[str]) -> list[dict[str, Any]]:
-    """Colour, marker and dashes of each line: told apart without colours, too."""
-    both = zip(cycle(palette.series), cycle(_MARKERS), names, strict=False)
-    return [
-        {
-            "color": colour,
-            "marker": marker,
-            "ls": _DASHES[(i // len(palette.series)) % len(_DASHES)],
-            "lw": 1.8,
-            "ms": 5,
-        }
-        for i, (colour, marker, _) in enumerate(both)
-    ]
-
-
-def _add_sample(figure: Figure, x: float, y: float, name: str, style: dict[str, Any], palette: Palette) -> None:
-    """A piece of the line, and whose it is. y: the baseline."""
-    height = figure.get_size_inches()[1]
-    xs, ys = [x, x + _SAMPLE_IN / 2, x + _SAMPLE_IN - 0.09], [height - y + 0.04] * 3
-    figure.add_artist(Line2D(xs, ys, transform=figure.dpi_scale_trans, markevery=[1], **style))
-    write(figure, name, x + _SAMPLE_IN, y, size=_TEXT_PT, colour=palette.ink)
-
-
 def _draw_series(axes: Axes, points: Mapping[str, _Floats], span: tuple[float, float], palette: Palette) -> None:
     everything = np.concatenate([*points.values(), np.empty((0, 4))])
     shown = everything[:, 1:][np.isfinite(everything[:, 1:])]
     _set_limits(axes, span, shown)
-    for style, curve in zip(_styles(palette, list(points)), points.values(), strict=True):
+    for style, curve in zip(line_styles(palette, len(points)), points.values(), strict=True):
         x, mean, low, high = curve.T
         known = np.isfinite(low) & np.isfinite(high)
         axes.fill_between(x, low, high, where=known, color=style["color"], alpha=0.16, lw=0, zorder=2)

@@ -56,6 +56,8 @@ class Table:
     """A table in the paper's form. number: the paper's; 0 if the paper has none like it.
 
     title: what is compared, on which data, here. section: tables of one section stand together under its name.
+    rows_are: what stands over the names of rows. compete: whether the best row of a column is worth pointing out; not
+    if rows are scenes, for instance.
     """
 
     number: int
@@ -63,6 +65,8 @@ class Table:
     columns: tuple[Column, ...]
     rows: tuple[Row, ...]
     section: str = ""
+    rows_are: str = "Model"
+    compete: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,6 +149,58 @@ class Sweep:
 
 
 @dataclass(frozen=True, slots=True)
+class Figure:
+    """A plot that is drawn already; `reproduce.figures.drawn` makes one. section: as of tables.
+
+    png: on light paper; dark_png: the same on dark paper, None if there is none. alt: what it shows, for those who
+    cannot see it. caption: how to read it.
+    """
+
+    title: str
+    png: bytes
+    alt: str
+    caption: str = ""
+    section: str = ""
+    dark_png: bytes | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LevelLine:
+    """A caption of a photo. label: at which level, by which model, from what. confidence: 0 to 1, None if unknown.
+
+    good: whether it is right (the scene it names is the true one, for instance), None if nobody can tell.
+    """
+
+    label: str
+    text: str
+    confidence: float | None = None
+    good: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class NamedBox:
+    """A thing on a photo. box_xyxy: in fractions of its width and height."""
+
+    name: str
+    box_xyxy: tuple[float, float, float, float]
+
+
+@dataclass(frozen=True, slots=True)
+class LevelExample:
+    """A photo with captions at several levels. photo: a file beside the report.
+
+    heading: for instance the true scene. removed: the things taken away for some of the captions, outlined on the
+    photo. section: as of tables.
+    """
+
+    photo: str
+    heading: str
+    lines: tuple[LevelLine, ...]
+    removed: tuple[NamedBox, ...] = ()
+    section: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Results:
     """Everything a report shows. settings: what was run, for people. curves: row → validation measure over steps.
 
@@ -164,11 +220,13 @@ class Results:
     paired: str = "Pairs have the same seed."
     sweeps: tuple[Sweep, ...] = ()
     heats: tuple[HeatExample, ...] = ()
+    figures: tuple[Figure, ...] = ()
+    levels: tuple[LevelExample, ...] = ()
 
 
 def save_numbers(results: Results, path: Path) -> None:
     """All but the pictures, as JSON."""
-    content = {
+    content: dict[str, Any] = {
         "title": results.title,
         "settings": results.settings,
         "made_by": results.made_by,
@@ -179,6 +237,8 @@ def save_numbers(results: Results, path: Path) -> None:
         "curves": results.curves,
         "remarks": results.remarks,
     }
+    if results.levels:
+        content["levels"] = results.levels
     with write_atomic(path) as file:
         file.write(msgspec.json.format(msgspec.json.encode(content)))
 
