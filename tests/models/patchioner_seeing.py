@@ -27,6 +27,7 @@ THINGS = ("cat", "dog", "cup")
 LEFT, TOP_RIGHT, BOTTOM_RIGHT = (0.0, 0.0, 0.5, 1.0), (0.5, 0.0, 1.0, 0.5), (0.5, 0.5, 1.0, 1.0)
 FOUND = (Found(LEFT, "cat", 0.9), Found(TOP_RIGHT, "dog", 0.8), Found(BOTTOM_RIGHT, "cup", 0.7))
 SENTENCES = ("a red cat", "a green dog", "a blue cup")
+LEVELS = ("scene", "action", "rationale")
 
 
 def photo(side: int = 40) -> Image.Image:
@@ -119,8 +120,13 @@ def seer(
     least_grounding: float = 0.7,
     least_missed: float = 0.7,
     found: Sequence[Found] = FOUND,
+    level_writer: PrefixDecoder | None = None,
+    level_gap: MemoryGap | Direct | None = None,
 ) -> Seer:
-    """Sure of a region that shows one thing; a text is found where it is at least 0.7 alike."""
+    """Sure of a region that shows one thing; a text is found where it is at least 0.7 alike.
+
+    level_writer: for one that also tells the levels of `LEVELS`.
+    """
     return Seer(
         ColourEncoder(),
         alignment(),
@@ -132,6 +138,9 @@ def seer(
         tags=tags(),
         blend=Blend(),
         manners=Manners(least_similarity, least_grounding, least_missed),
+        level_writer=level_writer,
+        levels=() if level_writer is None else LEVELS,
+        level_gap=level_gap,
         name="tiny",
     )
 
@@ -144,11 +153,21 @@ def decoder(seed: int = 0) -> PrefixDecoder:
 
 def attentive_decoder() -> PrefixDecoder:
     """One whose words depend on the vector, though it learnt nothing."""
-    model = decoder()
+    return _shaken(decoder())
+
+
+def level_decoder() -> PrefixDecoder:
+    """One whose words depend on the vector and on the prompt, for which it knows the names of three levels."""
+    words = Vocabulary.of_words([*LEVELS, "in a garden", "playing with a cup", "they are thirsty"])
+    config = DecoderConfig(len(words), 3, width=8, layers=1, heads=2, feed_forward=8, max_words=5, prompt_words=1)
+    return _shaken(PrefixDecoder.fresh(config, words, 0).eval(), 12, 0.7)
+
+
+def _shaken(model: PrefixDecoder, seed: int = 0, far: float = 0.3) -> PrefixDecoder:
     with torch.random.fork_rng(devices=[]), torch.no_grad():
-        torch.manual_seed(0)
+        torch.manual_seed(seed)
         for parameter in model.parameters():
-            parameter.add_(torch.randn_like(parameter) * 0.3)
+            parameter.add_(torch.randn_like(parameter) * far)
     return model
 
 
