@@ -10,6 +10,7 @@ import pytest
 from PIL import Image
 
 from saywhere.formats import localized_narratives
+from saywhere.models.mitr import MITR
 from tests.cli.conftest import Ran
 from tests.cli.test_data import CUP
 
@@ -70,6 +71,10 @@ def test_a_recipe_is_trained_and_evaluated(saywhere: Run, prepared: Path, tmp_pa
     assert ran.code == 0, ran.err
     assert "joint_caption" in ran.out
     assert json.loads((tmp_path / "run" / "evaluation-last.json").read_text())["step"] == 3
+    ran = saywhere("export", tmp_path / "run", "--out", tmp_path / "network", "--which", "last")
+    assert ran.code == 0, ran.err
+    assert "step-00000003" in ran.out
+    assert MITR.from_pretrained(tmp_path / "network").config.width == 8
 
 
 @pytest.mark.parametrize(
@@ -80,6 +85,7 @@ def test_a_recipe_is_trained_and_evaluated(saywhere: Run, prepared: Path, tmp_pa
         (("train", "{recipe}", "task='mitre'"), "Did you mean 'mitr'"),
         (("eval", "nowhere"), "nowhere"),
         (("eval", "nowhere", "--which", "beste"), "Did you mean 'best'"),
+        (("export", "nowhere", "--out", "x"), "nowhere"),
     ],
 )
 def test_what_cannot_be_trained_is_said_in_one_line(

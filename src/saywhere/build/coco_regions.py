@@ -20,6 +20,7 @@ from saywhere.core._arrays import Floats
 from saywhere.formats import coco_captions
 from saywhere.formats.record import InvalidRecord
 from saywhere.models.region_features import RegionFeatures
+from saywhere.models.tagged_regions import TaggedRegions, of_found
 
 Progress = Callable[[str, int, int], None]
 """What is being done, how much of it is done, and out of how much."""
@@ -66,8 +67,19 @@ def read_told(path: Path) -> dict[str, list[str]]:
 def see_photos(paths: Sequence[Path], folder: Path, progress: Progress, workers: int) -> dict[str, RegionFeatures]:
     """What the seer's answers are made from, photo by photo; kept in the folder, so that nothing is looked at twice.
 
-    workers: processes; 0 looks in this one.
+    workers: processes; 0 looks in this one. By the photos' names without their endings.
     """
+    _look_at(paths, folder, progress, workers)
+    return {path.stem: _read(_kept(folder, path)) for path in paths}
+
+
+def see_tagged(paths: Sequence[Path], folder: Path, progress: Progress, workers: int) -> dict[str, TaggedRegions]:
+    """The same with what the detector found as tags, surest first."""
+    _look_at(paths, folder, progress, workers)
+    return {path.stem: _read_tagged(_kept(folder, path)) for path in paths}
+
+
+def _look_at(paths: Sequence[Path], folder: Path, progress: Progress, workers: int) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     waiting = [path for path in paths if not _kept(folder, path).exists()]
     done = len(paths) - len(waiting)
@@ -79,7 +91,6 @@ def see_photos(paths: Sequence[Path], folder: Path, progress: Progress, workers:
         for _ in seeing:
             done += 1
             progress("looking at photos", done, len(paths))
-    return {path.stem: _read(_kept(folder, path)) for path in paths}
 
 
 def _kept(folder: Path, photo: Path) -> Path:
@@ -90,9 +101,16 @@ def _see(photo: Path, folder: Path) -> Path:
     """Look at a photo and keep what was seen; where."""
     from saywhere.models.patchioner.answering import answer_regions
 
-    regions = answer_regions(_seer().look(photo))
+    look = _seer().look(photo)
+    seen = of_found(answer_regions(look), look.view.found)
     with write_atomic(_kept(folder, photo)) as file:
-        np.savez(file, features=regions.features.astype(np.float16), boxes=regions.boxes_xyxy)
+        np.savez(
+            file,
+            features=seen.features.astype(np.float16),
+            boxes=seen.boxes_xyxy,
+            tags=np.array(seen.tags, dtype=np.str_),
+            tag_boxes=seen.tag_boxes_xyxy,
+        )
     return _kept(folder, photo)
 
 
@@ -110,6 +128,13 @@ def _seer():  # type: ignore[no-untyped-def]  # its type is imported with torch,
 def _read(path: Path) -> RegionFeatures:
     with np.load(path) as kept:
         return RegionFeatures(kept["features"], kept["boxes"])
+
+
+def _read_tagged(path: Path) -> TaggedRegions:
+    with np.load(path) as kept:
+        if "tags" not in kept:
+            raise InvalidFile(path, "was kept by an older version, without tags", "remove it to look again")
+        return TaggedRegions(kept["features"], kept["boxes"], kept["tags"].tolist(), kept["tag_boxes"])
 
 
 def box_importance(boxes_xyxy: Floats, image: RegionFeatures) -> Floats:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from rich.console import Console
 from rich.progress import (
@@ -20,11 +20,15 @@ from rich.progress import (
 )
 from rich.table import Table
 
+if TYPE_CHECKING:
+    from saywhere.reproduce.results import Claim
+
 out = Console(highlight=False, soft_wrap=True)
 err = Console(stderr=True, highlight=False, soft_wrap=True)
 
 T = TypeVar("T")
 _QUIET_S = 10.0
+_SIGNS = {"held": "✓", "not held": "✗"}
 
 
 def plain_table() -> Table:
@@ -33,6 +37,12 @@ def plain_table() -> Table:
     for _ in range(2):
         table.add_column(no_wrap=True)
     return table
+
+
+def tell_claims(claims: Iterable[Claim]) -> None:
+    """A line for each claim of a paper, with its verdict."""
+    for claim in claims:
+        out.print(f"{_SIGNS.get(claim.verdict, '?')} {claim.text} ({claim.measure}): {claim.verdict}", markup=False)
 
 
 def counted(values: Iterable[T], doing: str, total: int | None = None) -> Iterator[T]:

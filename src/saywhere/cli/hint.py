@@ -7,12 +7,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from saywhere.cli.console import out, stages
+from saywhere.cli.console import out, stages, tell_claims
 
 if TYPE_CHECKING:
     from saywhere.reproduce.results import Results
-
-_SIGNS = {"held": "✓", "not held": "✗"}
 
 
 def hint(
@@ -42,8 +40,7 @@ def hint(
     plan = replace(HintPlan.quick(workers) if quick else HintPlan(workers=workers), show_photos=show_photos)
     with stages() as progress:
         results = reproduce_hint(output, plan, progress, None if coco is None else CocoFolder.of(coco))
-    for claim in results.claims:
-        out.print(f"{_SIGNS.get(claim.verdict, '?')} {claim.text} ({claim.measure}): {claim.verdict}", markup=False)
+    tell_claims(results.claims)
     _write_study(results, output)
     out.print(f"report: {output / 'report.html'} and {output / 'report.md'}", markup=False)
     out.print(f"study:  saywhere study serve {output / 'study'}", markup=False)

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from saywhere.cli.console import out, stages
+from saywhere.cli.console import out, stages, tell_claims
 
 app = typer.Typer(
     help="Run a paper's experiments anew and write a report.", no_args_is_help=True, rich_markup_mode=None
@@ -42,9 +42,7 @@ def mitr(
     plan = replace(Plan.quick(workers) if quick else Plan(workers=workers), full=full)
     with stages() as progress:
         results = reproduce(output, plan, progress, data)
-    for claim in results.claims:
-        sign = {"held": "✓", "not held": "✗"}.get(claim.verdict, "?")
-        out.print(f"{sign} {claim.text} ({claim.measure}): {claim.verdict}", markup=False)
+    tell_claims(results.claims)
     out.print(f"report: {output / 'report.html'} and {output / 'report.md'}", markup=False)
 
 

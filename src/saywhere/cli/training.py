@@ -1,9 +1,9 @@
-"""`saywhere train` and `saywhere eval`: recipes into trained models, and how good they are."""
+"""`saywhere train`, `eval` and `export`: recipes into trained models, how good they are, and the models themselves."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -36,12 +36,28 @@ def evaluate(
     """Validate a trained model again and say how good it is."""
     from saywhere.learn import evaluate as evaluate_run
 
-    if which not in ("best", "last"):
-        raise UnknownName("checkpoint", which, ("best", "last"))
     table = plain_table()
-    for name, value in evaluate_run(run, "best" if which == "best" else "last")["metrics"].items():
+    for name, value in evaluate_run(run, _checkpoint(which))["metrics"].items():
         table.add_row(name, "–" if value is None else f"{value:.4f}")
     out.print(table)
+
+
+def export(
+    run: Annotated[Path, typer.Argument(help="A run's folder.", show_default=False)],
+    output: Annotated[Path, typer.Option("--out", "-o", help="The network's folder.")],
+    which: Annotated[str, typer.Option(help="best or last.")] = "best",
+) -> None:
+    """Write a trained network into a folder of its own, for `from_pretrained` and for recipes that start from it."""
+    from saywhere.learn import export as export_run
+
+    checkpoint = export_run(run, output, _checkpoint(which))
+    out.print(f"{output}: the network of {checkpoint.name}", markup=False)
+
+
+def _checkpoint(which: str) -> Literal["best", "last"]:
+    if which not in ("best", "last"):
+        raise UnknownName("checkpoint", which, ("best", "last"))
+    return "best" if which == "best" else "last"
 
 
 def prepare(

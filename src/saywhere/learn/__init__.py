@@ -7,7 +7,7 @@ from saywhere.learn.records import Best, Event, Note, Saved, StepDone, TrainResu
 from saywhere.learn.registry import known_tasks, load_recipe, make_task, register
 from saywhere.learn.run import train
 from saywhere.learn.task import CountsTerms, Items, Task, TaskClass
-from saywhere.learn.trained import TrainedRun, evaluate, find_checkpoint, load_run
+from saywhere.learn.trained import TrainedRun, evaluate, export, find_checkpoint, load_run
 
 __all__ = [
     "Best",
@@ -25,6 +25,7 @@ __all__ = [
     "TrainingDiverged",
     "Validated",
     "evaluate",
+    "export",
     "find_checkpoint",
     "known_tasks",
     "load_recipe",

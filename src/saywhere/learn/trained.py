@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Protocol, runtime_checkable
 
 import msgspec
 from safetensors import SafetensorError
@@ -24,6 +24,13 @@ from saywhere.learn.task import Task
 from saywhere.learn.trainer import measure
 
 Which = Literal["best", "last"]
+
+
+@runtime_checkable
+class Saveable(Protocol):
+    """A network that has a `from_pretrained`, too."""
+
+    def save_pretrained(self, folder: str | Path) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +89,15 @@ def evaluate(run_dir: str | Path, which: Which = "best", overrides: Sequence[str
     }
     write_json(Path(run_dir) / f"evaluation-{which}.json", report)
     return report
+
+
+def export(run_dir: str | Path, folder: str | Path, which: Which = "best") -> Path:
+    """Write a run's network into a folder of its own, weights and all that `from_pretrained` needs; the checkpoint."""
+    run = load_run(run_dir, which)
+    if not isinstance(run.model, Saveable):
+        raise InvalidFile(run_dir, f"holds a {type(run.model).__name__}, which has no form of its own to be kept in")
+    run.model.save_pretrained(folder)
+    return run.checkpoint
 
 
 def read_weights(path: Path) -> Mapping[str, Tensor]:

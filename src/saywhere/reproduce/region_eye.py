@@ -116,7 +116,13 @@ def _settle(eye: RegionEye, crops: Tensor) -> None:
 
 
 @torch.no_grad()
+def see_boxes(eye: RegionEye, scene: Scene, boxes_xyxy: NDArray[np.float32]) -> NDArray[np.float32]:
+    """(n, size) what the eye sees in each of (n, 4) boxes."""
+    features: NDArray[np.float32] = eye(crops_of(scene, boxes_xyxy)).numpy()
+    return features
+
+
 def see_regions(eye: RegionEye, scene: Scene) -> RegionFeatures:
     """What the eye sees in each of `region_boxes`."""
     boxes = region_boxes(scene)
-    return RegionFeatures(eye(crops_of(scene, boxes)).numpy(), boxes)
+    return RegionFeatures(see_boxes(eye, scene, boxes), boxes)

@@ -3,6 +3,7 @@ photographs; a laboratory."""
 
 from saywhere.world.captions import HighLevelCaptions, ObjectCaption, high_level_captions, object_captions
 from saywhere.world.dataset import SPLITS, WORLD_VERSION, Settings, make
+from saywhere.world.english import kinds_named
 from saywhere.world.kinds import CATEGORIES, KINDS, STUFF, Kind
 from saywhere.world.making import make_scene, scenes
 from saywhere.world.narrators import DATASET_ID, NARRATORS, Narration, narrate
@@ -48,6 +49,7 @@ __all__ = [
     "choose",
     "contact_sheet",
     "high_level_captions",
+    "kinds_named",
     "make",
     "make_scene",
     "make_video",

@@ -66,6 +66,13 @@ NOUNS = frozenset(
 )
 """Every noun that narrators use, in small letters."""
 
+_KIND_CALLED = {
+    called.lower(): name for name, kind in KINDS.items() for called in (kind.name, kind.many, *_ALSO.get(name, ()))
+}
+_NO_THING = "train station"
+"""A place whose name has a thing's name in it."""
+_LONGEST_NAME = max(len(called.split()) for called in _KIND_CALLED)
+
 
 @dataclass(frozen=True, slots=True)
 class Token:
@@ -99,6 +106,21 @@ def sentence(tokens: Sequence[Token]) -> list[Token]:
 
 def _capital(text: str) -> str:
     return text[:1].upper() + text[1:]
+
+
+def kinds_named(text: str) -> frozenset[str]:
+    """The kinds of things that a text names, by any of their names, one or many. A "pine tree" is no tree beside."""
+    words = [word.strip(".,").lower() for word in text.split()]
+    named, place = set(), 0
+    while place < len(words):
+        for length in range(_LONGEST_NAME, 0, -1):
+            called = " ".join(words[place : place + length])
+            if called in _KIND_CALLED or called == _NO_THING:
+                named |= {_KIND_CALLED[called]} if called != _NO_THING else set()
+                place += length - 1
+                break
+        place += 1
+    return frozenset(named)
 
 
 def with_article(noun: str) -> str:

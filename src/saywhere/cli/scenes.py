@@ -1,0 +1,31 @@
+"""`saywhere reproduce scenes`: captions above objects, and what changes inside the captioner."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from saywhere.cli.console import out, stages, tell_claims
+
+
+def scenes(
+    output: Annotated[Path, typer.Option("--out", "-o", help="Where runs and the report go.")] = Path("out/scenes"),
+    quick: Annotated[
+        bool, typer.Option(help="A few minutes, one seed: shows that all runs, and decides nothing.")
+    ] = False,
+    workers: Annotated[int, typer.Option(min=1, help="Processes, each of one thread.")] = 2,
+) -> None:
+    """Captions of objects, then of scenes, in the simulated world: attention, ablation and probes before and after.
+
+    What is done already in the output folder is not done again, so an interrupted run goes on where it was.
+    """
+    from saywhere.reproduce.scenes import ScenesPlan, reproduce_scenes
+
+    with stages() as progress:
+        results = reproduce_scenes(
+            output, ScenesPlan.quick(workers) if quick else ScenesPlan(workers=workers), progress
+        )
+    tell_claims(results.claims)
+    out.print(f"report: {output / 'report.html'} and {output / 'report.md'}", markup=False)

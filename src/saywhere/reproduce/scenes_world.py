@@ -1,0 +1,137 @@
+"""The world made ready for scene captions: found things as tags and regions, captions of objects and of scenes."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from saywhere.models.oscar import LevelCaption, save_level_captions
+from saywhere.models.tagged_regions import TaggedRegions
+from saywhere.reproduce.mitr_world import save_photo
+from saywhere.reproduce.region_eye import RegionEye, see_boxes, train_region_eye
+from saywhere.world import PLACES, Scene, high_level_captions, make_scene, object_captions
+
+Progress = Callable[[str, int, int], None]
+"""What is being done, how much of it is done, and out of how much."""
+
+OBJECT, SCENE, ACTION, RATIONALE = "object", "scene", "action", "rationale"
+LEVELS = (OBJECT, SCENE, ACTION, RATIONALE)
+_FIRST_EYE_SCENE = 10_000_000
+"""The eye learns from scenes that no caption is about."""
+_WINDOWS = 3
+_WINDOW_SIDE = 0.4
+_JITTER = 0.05
+"""How far a region's edges lie from the tag's, as shares of its size: two detectors never agree on a box."""
+
+
+@dataclass(frozen=True, slots=True)
+class ScenesWorldScale:
+    """How much world: scenes of each split, captions of objects for each, and what the eye learns from."""
+
+    train: int = 3000
+    validation: int = 200
+    test: int = 1000
+    captions: int = 3
+    seed: int = 7
+    size: int = 128
+    eye_scenes: int = 1000
+    eye_steps: int = 250
+    eye_size: int = 96
+
+
+def prepare_scenes_world(folder: Path, scale: ScenesWorldScale, progress: Progress) -> None:
+    """Write the captions with what the eye sees, and the photos of the test scenes, unless they are there."""
+    if (folder / "index.json").exists():
+        return
+    eye = _eye(scale, progress)
+    images: dict[str, TaggedRegions] = {}
+    captions: list[LevelCaption] = []
+    places: dict[str, str] = {}
+    index, total = 0, scale.train + scale.validation + scale.test
+    for split, count in (("train", scale.train), ("validation", scale.validation), ("test", scale.test)):
+        for _ in range(count):
+            scene = make_scene(scale.seed, index, scale.size)
+            images[scene.image_id] = seen(eye, scene, scale.seed)
+            captions += _captions(scene, split, scale)
+            places[scene.image_id] = scene.place
+            if split == "test":
+                save_photo(folder / "photos" / f"{scene.image_id}.png", scene.photo)
+            index += 1
+            progress("drawing scenes", index, total)
+    save_level_captions(folder, images, captions, {"world": asdict(scale), "places": places})
+
+
+def _eye(scale: ScenesWorldScale, progress: Progress) -> RegionEye:
+    scenes = []
+    for i in range(scale.eye_scenes):
+        scenes.append(make_scene(scale.seed, _FIRST_EYE_SCENE + i, scale.size))
+        progress("drawing scenes for the eye", i + 1, scale.eye_scenes)
+    return train_region_eye(
+        scenes,
+        scale.eye_steps,
+        scale.seed,
+        scale.eye_size,
+        on_step=lambda step: progress("teaching the eye to name things", step + 1, scale.eye_steps),
+    )
+
+
+def seen(eye: RegionEye, scene: Scene, seed: int) -> TaggedRegions:
+    """What two detectors would give: tags with the true boxes of things (not of walls, skies …), largest first, and
+    regions that lie nearly there, then nine windows on the picture, which see what things stand on."""
+    things = sorted((scene.things[i] for i in scene.objects), key=lambda thing: -thing.area)
+    true = np.array([thing.box_xyxy for thing in things], dtype=np.float32).reshape(-1, 4)
+    boxes = np.concatenate([_jittered(true, np.random.default_rng((seed, scene.index))), _windows()])
+    return TaggedRegions(see_boxes(eye, scene, boxes), boxes, tuple(thing.kind for thing in things), true)
+
+
+def _jittered(boxes_xyxy: NDArray[np.float32], rng: np.random.Generator) -> NDArray[np.float32]:
+    size = np.tile(boxes_xyxy[:, 2:] - boxes_xyxy[:, :2], 2)
+    moved: NDArray[np.float32] = boxes_xyxy + _JITTER * size * rng.standard_normal(boxes_xyxy.shape).clip(-2, 2)
+    return moved.clip(0, 1).astype(np.float32)
+
+
+def _windows() -> NDArray[np.float32]:
+    starts = np.linspace(0, 1 - _WINDOW_SIDE, _WINDOWS)
+    corners = np.array([(x, y) for y in starts for x in starts])
+    return np.column_stack([corners, corners + _WINDOW_SIDE]).astype(np.float32)
+
+
+def _captions(scene: Scene, split: str, scale: ScenesWorldScale) -> Iterator[LevelCaption]:
+    objects = [object_text(one.text, scene.place) for one in object_captions(scene, scale.seed, scale.captions)]
+    texts = {OBJECT: tuple(dict.fromkeys(objects)), **high_level_captions(scene, scale.seed).captions}
+    for level, said in texts.items():
+        for number, text in enumerate(said):
+            yield LevelCaption(f"{scene.image_id}-{level}-{number}", scene.image_id, split, level, text)
+
+
+def object_text(text: str, place: str) -> str:
+    """A caption of objects without the place, which it often names at its end or begins with: that a scene caption
+    names the place must be learnt from scene captions alone."""
+    bare = text.rstrip(".").removesuffix(" " + PLACES[place].where)
+    setting, found, rest = bare.partition(" with ")
+    # "A kitchen with a table and a chair"; of "A man with a dog" nothing is taken.
+    bare = rest if found and _names(setting, place) else bare
+    return (bare or text.rstrip(".")).lower()
+
+
+def named_place(text: str) -> str | None:
+    """The place that a caption names; None if it names none, or several."""
+    named = [place for place in PLACES if _names(text, place)]
+    return named[0] if len(named) == 1 else None
+
+
+def _names(text: str, place: str) -> bool:
+    words = {"sea": ("at sea", "the sea"), "snow": ("snow", "snowy slope")}.get(place, (place,))
+    # A street lamp is a thing.
+    padded = f" {text.lower().rstrip('.')} ".replace(" street lamp", " lamp")
+    return any(f" {word} " in padded for word in words)
+
+
+def place_counts(places: dict[str, str]) -> Counter[str]:
+    """How many images each place has, the commonest first."""
+    return Counter(places.values())

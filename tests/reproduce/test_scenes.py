@@ -1,0 +1,237 @@
+"""The scenes experiment, small: that it runs, goes on where it was, and measures what it says."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from saywhere.core import InvalidFile
+from saywhere.models.oscar import LevelCaptions
+from saywhere.models.patchioner.decode import Written
+from saywhere.reproduce import scenes_rows as rows
+from saywhere.reproduce.region_eye import RegionEye
+from saywhere.reproduce.results import Results
+from saywhere.reproduce.scenes import ScenesPlan, reproduce_scenes
+from saywhere.reproduce.scenes_measure import MeasureScale, TestScenes, object_scores, scene_scores
+from saywhere.reproduce.scenes_rows import AFTER, ALL, BEFORE, LONGER, ROWS, SCRATCH
+from saywhere.reproduce.scenes_run import ScenesJob, ScenesScale, found_of, recipe_of, test_scenes
+from saywhere.reproduce.scenes_world import (
+    LEVELS,
+    OBJECT,
+    SCENE,
+    ScenesWorldScale,
+    named_place,
+    object_text,
+    seen,
+)
+from saywhere.world import PLACES, kinds_named, make_scene, object_captions
+
+TestScenes.__test__ = test_scenes.__test__ = False  # type: ignore[attr-defined]  # names that pytest would collect
+
+WORLD = ScenesWorldScale(train=150, validation=20, test=90, captions=2, eye_scenes=12, eye_steps=3, eye_size=16)
+MEASURE = MeasureScale(attended=12, rare=2, rare_images=3, probe_seeds=1, told=10)
+PLAN = ScenesPlan(
+    seeds=(0,),
+    workers=0,
+    world=WORLD,
+    run=ScenesScale(steps=6, tuning=4, batch=8, width=16, layers=2, heads=2, measure=MEASURE),
+    shown=2,
+)
+
+
+def quiet(what: str, done: int, total: int) -> None:
+    pass
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Results]:
+    out = tmp_path_factory.mktemp("scenes")
+    return out, reproduce_scenes(out, PLAN, quiet)
+
+
+def job_of(out: Path, key: str) -> ScenesJob:
+    row = next(row for row in ROWS if row.key == key)
+    start = out / "runs" / f"{BEFORE}-0" if row.from_objects else None
+    return ScenesJob(row, 0, out / "data", out / "runs" / f"{key}-0", PLAN.run, start)
+
+
+def test_every_table_has_every_measure_of_every_row(made: tuple[Path, Results]) -> None:
+    titles = [table.title for table in made[1].tables]
+    assert titles[:2] == ["captions of scenes", "captions of objects"]
+    assert sum("tells the place" in title for title in titles) == 2 * len(rows.SPLITS)
+    for table in made[1].tables:
+        for row in table.rows:
+            assert {column.name for column in table.columns} <= row.scores[0].keys(), (table.title, row.name)
+
+
+def test_every_claim_has_a_verdict_and_controls_stand_beside_the_papers(made: tuple[Path, Results]) -> None:
+    claims = made[1].claims
+    assert len(claims) == len(rows.CLAIMS) + 3
+    assert {claim.verdict for claim in claims} <= {"held", "not held", "undecided"}
+    assert {claim.source for claim in claims} == {rows.CONTROL, "paper"}
+
+
+def test_the_report_has_the_papers_figures_and_examples_of_both_levels(made: tuple[Path, Results]) -> None:
+    out, results = made
+    assert len(results.figures) == 7
+    assert all(figure.png.startswith(b"\x89PNG") and figure.dark_png for figure in results.figures)
+    assert results.levels
+    for one in results.levels:
+        assert (out / one.photo).is_file()
+        assert [line.label for line in one.lines] == ["object", "object, ablated", "scene", "scene, ablated"]
+        assert one.removed
+    text = (out / "report.md").read_text(encoding="utf-8")
+    assert "asked: 95 %" in text
+    assert "Fig. 4" in text
+
+
+def test_both_networks_are_kept_and_the_one_for_all_levels_can_be_asked_at_each(made: tuple[Path, Results]) -> None:
+    from saywhere.models.oscar import Oscar
+
+    out, _ = made
+    levels = {
+        key: Oscar.from_pretrained(out / "runs" / f"{key}-0" / "model").config.levels for key in (BEFORE, AFTER, ALL)
+    }
+    assert levels == {BEFORE: (OBJECT,), AFTER: (SCENE,), ALL: LEVELS}
+
+
+def test_what_is_done_is_not_done_again(made: tuple[Path, Results]) -> None:
+    out, results = made
+    before = {path: path.stat().st_mtime_ns for path in out.rglob("found.json")}
+    again = reproduce_scenes(out, PLAN, quiet)
+    assert {path: path.stat().st_mtime_ns for path in out.rglob("found.json")} == before
+    assert len(before) == len(ROWS)
+    assert again.claims == results.claims
+
+
+def test_a_run_with_other_settings_does_not_go_on_from_these_results(made: tuple[Path, Results]) -> None:
+    with pytest.raises(InvalidFile, match="other settings"):
+        reproduce_scenes(made[0], replace(PLAN, seeds=(0, 1)), quiet)
+
+
+def test_measures_that_cannot_be_read_are_named(made: tuple[Path, Results], tmp_path: Path) -> None:
+    job = replace(job_of(made[0], BEFORE), folder=tmp_path)
+    (tmp_path / "found.json").write_text('{"scores": ')
+    with pytest.raises(InvalidFile, match="holds no measures"):
+        found_of(job)
+
+
+def test_tuned_networks_go_on_from_the_one_that_learnt_objects_and_scratch_does_not(made: tuple[Path, Results]) -> None:
+    out, _ = made
+    assert "start" not in recipe_of(job_of(out, BEFORE)).model
+    assert "start" not in recipe_of(job_of(out, SCRATCH)).model
+    for key in (AFTER, LONGER, ALL):
+        recipe = recipe_of(job_of(out, key))
+        assert str(recipe.model["start"]).endswith(f"{BEFORE}-0/model")
+        assert recipe.train.steps == PLAN.run.tuning
+
+
+def test_the_control_that_learns_more_objects_learns_as_long_and_from_objects_alone(made: tuple[Path, Results]) -> None:
+    longer, after = (recipe_of(job_of(made[0], key)) for key in (LONGER, AFTER))
+    assert longer.train == after.train
+    assert list(longer.data["levels"]) == [OBJECT]
+    assert list(after.data["levels"]) == [SCENE]
+
+
+def test_a_scene_is_named_right_or_not_and_several_places_are_none(made: tuple[Path, Results]) -> None:
+    test = test_scenes(made[0] / "data", MEASURE)
+    right = {one: Written(f"the picture is taken {PLACES[test.places[one]].where}", -0.1) for one in test.ids}
+    assert scene_scores(right, test)[rows.ACCURACY.name] == 100
+    wrong = {one: Written("in a kitchen or on a beach", -0.1) for one in test.ids}
+    assert scene_scores(wrong, test)[rows.ACCURACY.name] == 0
+
+
+def test_naming_counts_what_is_there_and_what_people_tell(made: tuple[Path, Results]) -> None:
+    test = test_scenes(made[0] / "data", MEASURE)
+    references = test.references(OBJECT)
+    told = {one: Written(" and ".join(references[one]), -0.1) for one in test.ids}
+    perfect = object_scores(told, test)
+    assert perfect[rows.RECALL.name] == 100
+    assert perfect[rows.NAMING.name] == 100
+    half = {one: Written(f"a {test.image(one).tags[0]} and an airplane", -0.1) for one in test.ids}
+    with_planes = sum("airplane" in test.image(one).tags for one in test.ids)
+    expected = 100 * (len(test.ids) + with_planes) / (2 * len(test.ids))
+    assert object_scores(half, test)[rows.NAMING.name] == pytest.approx(expected, abs=1)
+
+
+def test_rare_places_give_the_probe_few_images(made: tuple[Path, Results]) -> None:
+    test = test_scenes(made[0] / "data", MEASURE)
+    assert len(test.rare) == 2
+    for place in test.rare:
+        assert test.probe_labels.count(place) <= MEASURE.rare_images
+    common = {test.places[one] for one in test.ids} - set(test.rare)
+    for place in common:
+        assert test.probe_labels.count(place) == sum(test.places[one] == place for one in test.ids)
+
+
+@pytest.mark.parametrize("place", sorted(PLACES))
+def test_captions_of_objects_do_not_name_the_place(place: str) -> None:
+    for index in range(12):
+        scene = make_scene(3, index, 32, place)
+        for caption in object_captions(scene, 3, 3):
+            text = object_text(caption.text, place)
+            assert text
+            assert PLACES[place].where not in text
+            if place not in ("sea", "snow"):  # Things to stand on, too.
+                assert place not in text.replace("street lamp", "lamp").split()
+
+
+@pytest.mark.parametrize(
+    ("text", "place"),
+    [
+        ("the picture is taken in the living room", "living room"),
+        ("at a train station", "station"),
+        ("this is at sea", "sea"),
+        ("in the snow.", "snow"),
+        ("a man with a parking ticket", None),
+        ("in a kitchen or in a bedroom", None),
+        ("", None),
+    ],
+)
+def test_the_place_that_a_caption_names(text: str, place: str | None) -> None:
+    assert named_place(text) == place
+
+
+def test_regions_lie_near_their_tags_and_windows_cover_the_picture() -> None:
+    scene = make_scene(5, 3, 64)
+    image = seen(RegionEye(8).eval(), scene, 5)
+    things = len(image.tags)
+    assert things == len(scene.objects)
+    assert len(image.features) == things + 9
+    assert image.tag_boxes_xyxy is not None
+    np.testing.assert_allclose(image.boxes_xyxy[:things], image.tag_boxes_xyxy, atol=0.11)
+    assert image.boxes_xyxy[things:].min() == 0
+    assert image.boxes_xyxy[things:].max() == pytest.approx(1)
+    areas = [scene_area(box) for box in image.tag_boxes_xyxy]
+    assert all(math.isfinite(area) and area > 0 for area in areas)
+    np.testing.assert_array_equal(seen(RegionEye(8).eval(), scene, 5).boxes_xyxy, image.boxes_xyxy)
+
+
+def scene_area(box: np.ndarray) -> float:
+    return float((box[2] - box[0]) * (box[3] - box[1]))
+
+
+def test_the_data_hold_all_levels_of_every_image_with_people(made: tuple[Path, Results]) -> None:
+    folder = LevelCaptions(made[0] / "data")
+    assert set(folder.levels) == set(LEVELS)
+    test = {one.image for one in folder.split("test", [SCENE]).captions}
+    assert test == set(folder.images("test"))
+    assert set(folder.about["places"]) >= test
+
+
+@pytest.mark.parametrize(
+    ("text", "kinds"),
+    [
+        ("Three pine trees and a bike.", {"pine tree", "bicycle"}),
+        ("two mugs on a table", {"cup", "table"}),
+        ("a man at a train station", {"man"}),
+        ("a train at a train station", {"train"}),
+        ("nothing here", set()),
+    ],
+)
+def test_kinds_are_known_by_all_their_names(text: str, kinds: set[str]) -> None:
+    assert kinds_named(text) == kinds
