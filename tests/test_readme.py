@@ -31,7 +31,7 @@ def test_the_calls_on_the_embedded_model_exist() -> None:
     assert callable(saywhere.load)
     assert callable(Seer.look)
     asked = set(re.findall(r"view\.(\w+)\(", code))
-    assert asked == {"caption", "ground", "narrate", "answer"}
+    assert asked == {"caption", "ground", "narrate", "answer", "scene"}
     assert all(callable(getattr(Look, name)) for name in asked)
 
 

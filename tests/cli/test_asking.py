@@ -18,7 +18,7 @@ from saywhere.core import Box, InvalidValue, UnknownName
 from saywhere.models.patchioner.seer import Seer
 from saywhere.models.updown import Answerer
 from saywhere.vision import read_photo
-from tests.models.patchioner_seeing import BOTTOM_RIGHT, photo
+from tests.models.patchioner_seeing import BOTTOM_RIGHT, LEVELS, level_decoder, photo
 from tests.models.test_patchioner_answering import network
 from tests.models.test_patchioner_why import loud_seer
 
@@ -113,3 +113,12 @@ def test_nothing_is_drawn_where_nothing_speaks_for_it(tmp_path: Path) -> None:
     ran = run("why", tmp_path / "dark.png", "cat", "--caption", "a red cat", "--out", tmp_path / "x.png")
     assert "nothing to draw" in str(ran.exception)
     assert not (tmp_path / "x.png").exists()
+
+
+def test_a_word_of_a_caption_above_objects_is_explained_at_its_level(tiny: Seer, pets: Path) -> None:
+    tiny.level_writer, tiny.levels = level_decoder(), ("object", *LEVELS)
+    text = tiny.look(pets).caption(level="action").text
+    said = json.loads(run("why", pets, text.split()[0], "--level", "action", "--json").stdout)
+    assert (said["level"], said["caption"], said["reason"]["said"]) == ("action", text, text.split()[0])
+    unknown = run("why", pets, text.split()[0], "--level", "scenes")
+    assert isinstance(unknown.exception, UnknownName)

@@ -14,7 +14,7 @@ from saywhere.cli.report import app, regions_of
 from saywhere.core import InvalidFile, InvalidValue
 from saywhere.models.patchioner.narration import overlap
 from saywhere.vision import Found
-from tests.models.patchioner_seeing import FOUND, photo, seer
+from tests.models.patchioner_seeing import FOUND, LEVELS, level_decoder, photo, seer
 
 
 @pytest.fixture(autouse=True)
@@ -52,6 +52,22 @@ def test_every_photo_is_on_the_page_with_what_was_said(photos: Path, tmp_path: P
     ):
         assert text in page
     assert "http" not in page.replace("http-equiv", "")
+
+
+def test_a_model_with_levels_tells_them_on_the_page_and_one_without_shows_none(
+    photos: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _run(photos, "--out", tmp_path / "plain.html")
+    assert '<dl class="levels">' not in (tmp_path / "plain.html").read_text()
+    model = seer(level_writer=level_decoder())
+    monkeypatch.setattr(loading, "load", lambda name: model)
+    assert _run(photos, "--out", tmp_path / "page.html").exit_code == 0
+    page = (tmp_path / "page.html").read_text()
+    assert page.count('<dl class="levels">') == 2
+    look = model.look(photos / "a.png")
+    for level in LEVELS:
+        assert f"<dt>{level}</dt>" in page
+        assert look.caption(level=level).text in page
 
 
 def test_a_photo_that_cannot_be_read_is_named_and_the_rest_are_shown(photos: Path, tmp_path: Path) -> None:

@@ -89,6 +89,15 @@ def test_an_empty_block_is_nan_and_counted(parts: list[Part]) -> None:
     assert stats.rows[0] == 0
 
 
+def test_a_row_that_gives_nothing_to_the_block_is_neither_even_nor_uneven() -> None:
+    half, none = [0.5, 0.5, 0.0], [0.0, 0.0, 1.0]
+    seen = attended([[[[half, none, none]], [[none, none, none]]]], [[R, R, T], [R, R, T]])
+    stats = block_stats(seen, [VISION_TO_VISION])
+    np.testing.assert_allclose(stats.evenness, [1.0, np.nan])
+    np.testing.assert_allclose(stats.mass, [1.0, 0.0])
+    assert stats.empty == 0
+
+
 @given(n=st.integers(2, 9), peak=st.floats(0, 0.9), padding=st.integers(0, 3))
 def test_evenness_does_not_fall_with_length_as_the_standard_deviation_does(n: int, peak: float, padding: int) -> None:
     def stats(count: int) -> BlockStats:

@@ -107,6 +107,13 @@ def test_a_region_that_shows_two_objects_counts_for_both_and_one_that_shows_none
     assert attended_objects([looked]) == {"cat": 0.5, "cup": 0.5}
 
 
+def test_the_image_as_a_whole_is_no_object() -> None:
+    seen = attended(np.full((1, 1, 1, 3, 3), 1 / 3), [[R, R, T]], [[-1, 0, 0]])
+    (looked,) = object_attention(seen, [image(["cup"], [0])], places="both")
+    assert looked.owners.tolist() == [0, 0]
+    assert looked.kinds.tolist() == [R, T]
+
+
 def test_attention_is_summed_or_its_mean_taken_over_images_or_over_things() -> None:
     # Two cups in the first image; "fire truck" of two pieces is one thing.
     double = ObjectAttention(

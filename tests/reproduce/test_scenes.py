@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from saywhere.core import InvalidFile
+from saywhere.explain import probing
 from saywhere.models.oscar import LevelCaptions
 from saywhere.models.patchioner.decode import Written
 from saywhere.reproduce import scenes_rows as rows
@@ -32,7 +33,7 @@ from saywhere.world import PLACES, kinds_named, make_scene, object_captions
 
 TestScenes.__test__ = test_scenes.__test__ = False  # type: ignore[attr-defined]  # names that pytest would collect
 
-WORLD = ScenesWorldScale(train=150, validation=20, test=90, captions=2, eye_scenes=12, eye_steps=3, eye_size=16)
+WORLD = ScenesWorldScale(train=110, validation=12, test=60, captions=2, eye_scenes=8, eye_steps=2, eye_size=16)
 MEASURE = MeasureScale(attended=12, rare=2, rare_images=3, probe_seeds=1, told=10)
 PLAN = ScenesPlan(
     seeds=(0,),
@@ -50,7 +51,10 @@ def quiet(what: str, done: int, total: int) -> None:
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Results]:
     out = tmp_path_factory.mktemp("scenes")
-    return out, reproduce_scenes(out, PLAN, quiet)
+    with pytest.MonkeyPatch.context() as patch:
+        # Networks that learnt nothing need no converged probes.
+        patch.setattr(probing, "_MAX_ITERATIONS", 10)
+        return out, reproduce_scenes(out, PLAN, quiet)
 
 
 def job_of(out: Path, key: str) -> ScenesJob:
@@ -105,7 +109,8 @@ def test_what_is_done_is_not_done_again(made: tuple[Path, Results]) -> None:
     again = reproduce_scenes(out, PLAN, quiet)
     assert {path: path.stat().st_mtime_ns for path in out.rglob("found.json")} == before
     assert len(before) == len(ROWS)
-    assert again.claims == results.claims
+    # NaN is not equal to itself.
+    assert repr(again.claims) == repr(results.claims)
 
 
 def test_a_run_with_other_settings_does_not_go_on_from_these_results(made: tuple[Path, Results]) -> None:
@@ -139,20 +144,20 @@ def test_the_control_that_learns_more_objects_learns_as_long_and_from_objects_al
 
 def test_a_scene_is_named_right_or_not_and_several_places_are_none(made: tuple[Path, Results]) -> None:
     test = test_scenes(made[0] / "data", MEASURE)
-    right = {one: Written(f"the picture is taken {PLACES[test.places[one]].where}", -0.1) for one in test.ids}
+    right = {one: Written(f"the picture is taken {PLACES[test.places[one]].where}", -0.1, ()) for one in test.ids}
     assert scene_scores(right, test)[rows.ACCURACY.name] == 100
-    wrong = {one: Written("in a kitchen or on a beach", -0.1) for one in test.ids}
+    wrong = {one: Written("in a kitchen or on a beach", -0.1, ()) for one in test.ids}
     assert scene_scores(wrong, test)[rows.ACCURACY.name] == 0
 
 
 def test_naming_counts_what_is_there_and_what_people_tell(made: tuple[Path, Results]) -> None:
     test = test_scenes(made[0] / "data", MEASURE)
     references = test.references(OBJECT)
-    told = {one: Written(" and ".join(references[one]), -0.1) for one in test.ids}
+    told = {one: Written(" and ".join(references[one]), -0.1, ()) for one in test.ids}
     perfect = object_scores(told, test)
     assert perfect[rows.RECALL.name] == 100
     assert perfect[rows.NAMING.name] == 100
-    half = {one: Written(f"a {test.image(one).tags[0]} and an airplane", -0.1) for one in test.ids}
+    half = {one: Written(f"a {test.image(one).tags[0]} and an airplane", -0.1, ()) for one in test.ids}
     with_planes = sum("airplane" in test.image(one).tags for one in test.ids)
     expected = 100 * (len(test.ids) + with_planes) / (2 * len(test.ids))
     assert object_scores(half, test)[rows.NAMING.name] == pytest.approx(expected, abs=1)

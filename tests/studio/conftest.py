@@ -99,7 +99,8 @@ class FakeLook:
         best = "yes" if region is None else "here"
         return Answer(best, 0.7, ((best, 0.7), ("no", 0.25), ("2", 0.05)), np.array([0.75, 0.25]), ("flurb",))
 
-    def word_score(self, region: Region, text: str, index: int) -> FakeScore:
+    def word_score(self, region: Region, text: str, index: int, level: str = "object") -> FakeScore:
+        check_level(level, self.seer.levels, self.seer.name)
         words = text.split()
         if index >= len(words):
             raise InvalidValue("word", f"{index} is none of the {len(words)} words")

@@ -10,7 +10,7 @@ import pytest
 from fastapi.testclient import TestClient
 
 from saywhere.studio.settings import Limits
-from tests.studio.conftest import BOX, GRID, WHOLE, AnsweringSeer, FakeSeer, png, refusal, upload
+from tests.studio.conftest import BOX, GRID, WHOLE, AnsweringSeer, FakeSeer, ScenicSeer, png, refusal, upload
 
 NOBODY = "0" * 32
 
@@ -127,3 +127,13 @@ def test_a_model_that_answers_nothing_says_so(open_studio: Callable[..., TestCli
         assert error["code"] == "no_skill"
         assert "cannot answer questions" in error["message"]
     assert ask(client, photo, "why", region=WHOLE, word=0, text="a").status_code == 200
+
+
+def test_a_word_of_a_caption_above_objects_is_explained_at_its_level(open_studio: Callable[..., TestClient]) -> None:
+    client = open_studio(model=ScenicSeer())
+    photo = upload(client, png())
+    asked = {"region": WHOLE, "word": 0, "level": "action"}
+    reply = client.post(f"/api/photos/{photo['id']}/why", json=asked)
+    assert reply.json()["said"] == "action"
+    refused = client.post(f"/api/photos/{photo['id']}/why", json=asked | {"level": "rationale"})
+    assert refusal(refused, 404)["code"] == "unknown_level"

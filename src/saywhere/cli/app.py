@@ -13,13 +13,16 @@ from saywhere.cli import (
     assets,
     benchmark,
     build,
+    collect,
     data,
     hint,
+    hl_photos,
     look,
     patchioner,
     questions,
     report,
     reproduce,
+    scenes,
     score,
     seeing,
     studio,
@@ -41,6 +44,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 app.command("caption")(seeing.caption)
+app.command("scene")(seeing.scene)
 app.command("ground")(seeing.ground)
 app.command("narrate")(seeing.narrate)
 app.command("answer")(asking.answer)
@@ -48,19 +52,23 @@ app.command("why")(asking.why)
 app.command("look")(look.look)
 app.command("studio")(studio.studio)
 app.add_typer(study.app, name="study")
+app.add_typer(collect.app, name="collect")
 app.add_typer(data.app, name="data")
 app.add_typer(score.app, name="score")
 app.add_typer(world.app, name="world")
 app.command("prepare")(training.prepare)
 app.command("train")(training.train)
 app.command("eval")(training.evaluate)
+app.command("export")(training.export)
 reproduce.app.command("hint")(hint.hint)
+reproduce.app.command("scenes")(scenes.scenes)
 reproduce.app.command("patchioner")(patchioner.patchioner)
 app.add_typer(reproduce.app, name="reproduce")
 app.add_typer(report.app, name="report")
 build.app.command("questions")(questions.questions)
 build.app.command("priors")(questions.priors)
 build.app.command("vqa")(vqa.vqa)
+build.app.command("hl")(hl_photos.hl)
 build.app.command("answers")(vqa.answers)
 build.app.command("visual-words")(questions.visual_words)
 build.app.command("trace-benchmark")(benchmark.trace_benchmark)

@@ -13,7 +13,7 @@ import saywhere
 from saywhere import loading
 from saywhere.cli.console import out
 from saywhere.cli.pointing import Pointing, region_values
-from saywhere.cli.seeing import AsJson, Model, Photo, busy, opened
+from saywhere.cli.seeing import AsJson, Level, Model, Photo, busy, opened
 from saywhere.core import InvalidValue, Region, UnknownName, WholeImage
 
 if TYPE_CHECKING:
@@ -82,6 +82,7 @@ def why(
     trace: TraceAt = None,
     pixels: Pixels = False,
     caption: Annotated[str, typer.Option(help="Another text than the model's own caption.")] = "",
+    level: Level = "object",
     model: Model = loading.BASE,
     method: Way = "gradient",
     output: HeatOut = None,
@@ -94,15 +95,15 @@ def why(
     from saywhere.explain.seen import why_word
 
     with busy("writing"):
-        text = caption or look.caption(region).text
+        text = caption or look.caption(region, level=level).text
     with busy("looking for the reason"):
-        reason = why_word(look, region, text, _place(word, text), way)
+        reason = why_word(look, region, text, _place(word, text), way, level)
     if output is not None:
         from saywhere.explain.heat import patch_heat
 
         _draw(look, patch_heat(reason.weights, look.view.frame), output)
     if as_json:
-        _say_json(look, photo, region, reason, caption=text)
+        _say_json(look, photo, region, reason, level=level, caption=text)
         return
     out.print(text, markup=False)
     for line in _told(reason):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib.resources import files
 from pathlib import Path
 from typing import Annotated
 
@@ -94,3 +95,40 @@ def base(
             progress,
         )
     out.print(f"{output}: load it with saywhere.load({str(output)!r})", markup=False)
+
+
+@app.command()
+def levels(
+    hl: Annotated[Path, typer.Option(help="HL rows (JSONL) with scene, action, rationale and object captions.")],
+    data: Annotated[Path, typer.Option(help="The folder that `saywhere build base` reads.")],
+    base_work: Annotated[Path, typer.Option(help="The work folder of `saywhere build base`.")] = Path("out/base-work"),
+    model: Annotated[
+        Path | None, typer.Option(help="The model whose decoder is gone on from; by default saywhere-base.")
+    ] = None,
+    output: Annotated[Path, typer.Option("--out", "-o", help="The folder of the writer.")] = Path("out/levels"),
+    work: Annotated[Path, typer.Option(help="What is made on the way; not made again.")] = Path("out/levels-work"),
+    seed: Annotated[int, typer.Option(help="Of what is drawn and of the training.")] = 0,
+) -> None:
+    """Make the writer of scenes, actions and rationales of saywhere-base.
+
+    Bad rows are said and left out; then the exit code is 1.
+    """
+    from saywhere.build.levels import LevelSettings, build_levels
+    from saywhere.language.embed import open_text_encoder
+    from saywhere.metrics.captions import bleu, cider
+
+    folder, settings = model or Path(str(files("saywhere.models") / "base")), LevelSettings(seed=seed)
+    with stages() as progress:
+        made = build_levels(hl, data, folder, base_work, output, work, open_text_encoder(), settings, progress)
+    for record in made.bad[:_SHOWN]:
+        err.print(f"left out {record}", markup=False, style="yellow")
+    if len(made.bad) > _SHOWN:
+        err.print(f"left out {len(made.bad) - _SHOWN:,} more", style="yellow")
+    for level, told in made.told.items():
+        scores = {**cider(told.said, told.wanted)["corpus"], **bleu(told.said, told.wanted)["corpus"]}
+        out.print(
+            f"{level}: CIDEr {scores['CIDEr']:.2f}, BLEU-4 {scores['BLEU-4']:.2f} on {len(told.said):,} test rows"
+        )
+    out.print(f"{output}: put it into a model's folder and name it in seer.json as level_writer", markup=False)
+    if made.bad:
+        raise typer.Exit(1)

@@ -43,6 +43,7 @@ def gallery(
 ) -> None:
     """One page for a folder: of each photo its caption, captions of regions, where that is found, a narrative.
 
+    A model with captions above objects also tells the scene, and whatever other levels it has.
     Photos that cannot be read are named on the page, and the exit code is then 1.
     """
     from saywhere.plots.gallery import gallery_page
@@ -86,6 +87,7 @@ def seen_in(look: Look, path: Path) -> Seen:
         tuple(shown_caption(region, part) for region, part in zip(regions, parts, strict=True)),
         Placed(grounded.words, grounded.boxes),
         look.narrate(),
+        tuple(shown_caption(WholeImage(), look.caption(level=level), level) for level in look.levels[1:]),
     )
 
 

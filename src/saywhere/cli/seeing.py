@@ -1,4 +1,5 @@
-"""`saywhere caption`, `ground` and `narrate`: what a photo shows, where a text is in it, and a narrative of it."""
+"""`saywhere caption`, `scene`, `ground` and `narrate`: what a photo shows and where it is taken, where a text is in it,
+and a narrative of it."""
 
 from __future__ import annotations
 
@@ -26,6 +27,7 @@ Photo = Annotated[Path, typer.Argument(help="A photo.", metavar="PHOTO", show_de
 Model = Annotated[str, typer.Option("--model", "-m", help="A name, a folder, or owner/name on the hub.")]
 Png = Annotated[Path | None, typer.Option("--png", help="Also draw it.", metavar="OUT")]
 Out = Annotated[Path | None, typer.Option("--out", "-o", help="Also write the narrative: .jsonl or .jsonl.gz.")]
+Level = Annotated[str, typer.Option(help="object for what is there; scene for where it is, if the model can.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Say it as JSON.")]
 _MB = 1_000_000
 
@@ -42,6 +44,7 @@ def caption(
     pixels: Annotated[bool, typer.Option("--pixels", help="Numbers are pixels, not fractions.")] = False,
     model: Model = loading.BASE,
     beams: Annotated[int | None, typer.Option(min=1, help="Ways to go on with at a time; 1 is quickest.")] = None,
+    level: Level = "object",
     as_json: AsJson = False,
     nearest: Annotated[bool, typer.Option("--nearest", help="Also say the nearest sentences it knows.")] = False,
     png: Png = None,
@@ -54,23 +57,26 @@ def caption(
     size = _photo_size(photo)
     pointed = Pointing(photo, size if pixels else (1, 1))
     regions = pointed.regions(box or [], point or [], polygon or [], trace or [])
-    look = _looked(opened(model, texts=False), photo)
+    seer = opened(model, texts=False)
+    seer.told_at(level)
+    look = _looked(seer, photo)
     with busy("writing"):
-        said = look.captions(regions or [WholeImage()], _writing(look.seer, beams))
+        said = look.captions(regions or [WholeImage()], _writing(seer, beams), level)
     if png is not None:
         from saywhere.plots.captions import draw_seen
         from saywhere.plots.seen import Seen
         from saywhere.plots.sheet import save_png
 
-        shown = [shown_caption(region, one) for region, one in zip(regions or [WholeImage()], said, strict=True)]
+        shown = [shown_caption(region, one, level) for region, one in zip(regions or [WholeImage()], said, strict=True)]
         whole = None if regions else shown[0]
-        save_png(draw_seen(Seen(look.image, photo.name, look.seer.name, whole, tuple(shown if regions else ()))), png)
+        about = seer.name if level == "object" else f"{seer.name}, {level}"
+        save_png(draw_seen(Seen(look.image, photo.name, about, whole, tuple(shown if regions else ()))), png)
     if as_json:
         captions = [
             {"region": region_values(region), **_caption_values(one)}
             for region, one in zip(regions or [WholeImage()], said, strict=True)
         ]
-        _say_json(look, photo, captions=captions)
+        _say_json(look, photo, level=level, captions=captions)
         return
     from saywhere.plots.seen import region_name
 
@@ -79,6 +85,42 @@ def caption(
         if nearest:
             for near in one.nearest:
                 out.print(f"    {near.cosine:.2f}  {near.sentence}", markup=False)
+
+
+def scene(
+    photo: Photo,
+    levels: Annotated[bool, typer.Option("--levels", help="Also what is there, and all else the model can tell.")] = (
+        False
+    ),
+    model: Model = loading.BASE,
+    as_json: AsJson = False,
+    png: Png = None,
+) -> None:
+    """Say where a photo is taken, and how likely the model finds its own words on average."""
+    _check_png(png)
+    _photo_size(photo)
+    seer = opened(model, texts=False)
+    seer.told_at("scene")
+    look = _looked(seer, photo)
+    with busy("writing"):
+        said = {level: look.caption(level=level) for level in (seer.levels if levels else ("scene",))}
+    if png is not None:
+        from saywhere.plots.captions import draw_seen
+        from saywhere.plots.seen import Seen
+        from saywhere.plots.sheet import save_png
+
+        shown = tuple(shown_caption(WholeImage(), one, level) for level, one in said.items())
+        save_png(draw_seen(Seen(look.image, photo.name, seer.name, levels=shown)), png)
+    if as_json:
+        captions = [
+            {"level": level, **_caption_values(one), "confidence": one.confidence} for level, one in said.items()
+        ]
+        _say_json(look, photo, captions=captions)
+        return
+    width = max(len(level) for level in said)
+    for level, one in said.items():
+        name = f"{level:<{width}}  " if levels else ""
+        out.print(f"{name}{one.confidence:4.0%}  {one}", markup=False)
 
 
 def ground(
@@ -181,11 +223,11 @@ def busy(doing: str) -> Iterator[None]:
         yield
 
 
-def shown_caption(region: Any, one: RegionCaption) -> Said:
+def shown_caption(region: Any, one: RegionCaption, level: str = "object") -> Said:
     """A caption as pictures and pages show it."""
     from saywhere.plots.seen import Said
 
-    return Said(region, one.text, one.sure, tuple(near.sentence for near in one.nearest))
+    return Said(region, one.text, one.sure, tuple(near.sentence for near in one.nearest), level)
 
 
 def _looked(seer: Seer, photo: Path) -> Look:

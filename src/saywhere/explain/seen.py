@@ -81,7 +81,7 @@ class SaidAnswer(Said, Protocol):
 class Captioned(Protocol):
     """A look at a photo whose captions can be explained."""
 
-    def word_score(self, region: Region, text: str, index: int) -> SaidWord: ...
+    def word_score(self, region: Region, text: str, index: int, level: str = "object") -> SaidWord: ...
 
 
 class Questioned(Protocol):
@@ -114,13 +114,15 @@ class Reason:
     from_names: float | None
 
 
-def why_word(look: Captioned, region: Region, text: str, index: int, method: Method = "gradient") -> Reason:
+def why_word(
+    look: Captioned, region: Region, text: str, index: int, method: Method = "gradient", level: str = "object"
+) -> Reason:
     """Why the word number `index`, from 0, of a region's caption was said, with the words before it given.
 
-    text: the caption, or any other text in words that the model knows.
+    text: the caption, or any other text in words that the model knows. level: which the caption is of.
     """
     _check(method)
-    said = look.word_score(region, text, index)
+    said = look.word_score(region, text, index, level)
     found = _Found.of(said, method)
     weights = np.zeros(said.grid)
     weights.ravel()[said.cells.cpu().numpy()] = found.importance

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from saywhere.reproduce import scenes_rows as rows
 from saywhere.reproduce.results import PAPER, Claim, Column, Row, Table, judge
@@ -27,7 +28,9 @@ def scenes_tables(seeds: Sequence[int], found: FoundBy) -> list[Table]:
     ]
     for measure in ("std", "evenness", "mass"):
         columns = tuple(column for column in rows.ATTENTION if column.name.startswith(measure))
-        tables.append(_table(0, f"attention in the first layer: {measure}", columns, attention, seeds, found))
+        made = _table(0, f"attention in the first layer: {measure}", columns, attention, seeds, found)
+        # More attention is neither better nor worse.
+        tables.append(replace(made, compete=measure != "mass"))
     tables += [_scene_table(seeds, found, row) for row in (AFTER, BEFORE)]
     tables.append(
         _table(0, "captions after things are taken away", rows.ABLATION, attention, seeds, found, rows.PAPER_ABLATION)
@@ -55,8 +58,12 @@ def _table(
     found: FoundBy,
     paper: Mapping[str, Mapping[str, float]] | None = None,
 ) -> Table:
-    made = tuple(row_of(key, seeds, found, (paper or {}).get(key)) for key in keys)
-    return Table(number, title, tuple(columns), made)
+    shown = [column.name for column in columns]
+    made = []
+    for key in keys:
+        row = row_of(key, seeds, found, (paper or {}).get(key))
+        made.append(replace(row, scores=tuple({name: one[name] for name in shown} for one in row.scores)))
+    return Table(number, title, tuple(columns), tuple(made))
 
 
 def _scene_table(seeds: Sequence[int], found: FoundBy, key: str) -> Table:

@@ -12,9 +12,9 @@ from pydantic import Field
 from saywhere.core import Region
 from saywhere.studio.errors import too_large
 from saywhere.studio.looks import Looked
-from saywhere.studio.messages import AnyRegion, Message, Reply
+from saywhere.studio.messages import AnyRegion, Level, Message, Reply
 from saywhere.studio.routes_photos import PhotoPath
-from saywhere.studio.routes_seeing import photo_reader, read_regions
+from saywhere.studio.routes_seeing import level_skill, photo_reader, read_regions
 from saywhere.studio.services import StrictRoute, Studio, TheStudio, errors
 
 if TYPE_CHECKING:
@@ -27,13 +27,14 @@ Method = Literal["gradient", "attention", "occlusion"]
 class WhyWordAsked(Message):
     """region: the one that the caption is of. text: the caption; null: what the model says of it now.
 
-    word: which of its words, parted by spaces, from 0. method: how to find out.
+    word: which of its words, parted by spaces, from 0. method: how to find out. level: which the caption is of.
     """
 
     region: AnyRegion
     word: Annotated[int, Field(ge=0, le=100_000)]
     text: Annotated[str, Field(min_length=1, max_length=20_000)] | None = None
     method: Method = "gradient"
+    level: Level = "object"
 
 
 class QuestionAsked(Message):
@@ -95,10 +96,10 @@ async def why(photo_id: PhotoPath, asked: WhyWordAsked, studio: TheStudio) -> Re
     def found(seen: Looked) -> ReasonReply:
         from saywhere.explain.seen import why_word
 
-        text = asked.text or seen.captions([region])[0].text
-        return _timed(lambda: why_word(seen, region, text, asked.word, asked.method))
+        text = asked.text or seen.captions([region], level=asked.level)[0].text
+        return _timed(lambda: why_word(seen, region, text, asked.word, asked.method, asked.level))
 
-    return await studio.eyes.ask("caption", photo_id, photo_reader(studio, photo_id), found)
+    return await studio.eyes.ask(level_skill(asked.level), photo_id, photo_reader(studio, photo_id), found)
 
 
 @router.post("/photos/{photo_id}/answer", responses=errors(404, 409, 503))

@@ -110,7 +110,7 @@ class PrefixDecoder(nn.Module):
         """
         rows = as_vectors(vectors, "vectors", self.config.vector_size)
         seconds = self._checked_extra(extra, len(rows))
-        begins = self._begins(prompts, len(rows))
+        begins = self.begins(prompts, len(rows))
         texts: list[Written | None] = [None] * len(rows)
         with resting(self):
             for group in _groups([len(begin) for begin in begins], self._at_once(how)):
@@ -120,24 +120,31 @@ class PrefixDecoder(nn.Module):
                     texts[i] = self._written(one)
         return [text for text in texts if text is not None]
 
-    def draw(self, vectors: ArrayLike, count: int, how: Writing) -> list[list[Written]]:
+    def draw(
+        self, vectors: ArrayLike, count: int, how: Writing, prompts: Sequence[str] | None = None
+    ) -> list[list[Written]]:
         """`count` texts for each of (m, d) vectors: what `write` draws with the seed of `how` and those that follow."""
         if how.method != "nucleus":
             raise InvalidValue("writing method", f"is {how.method!r}; texts are drawn by 'nucleus'")
         if count < 1:
             raise InvalidValue("count", f"is {count}, not at least 1")
         rows = as_vectors(vectors, "vectors", self.config.vector_size)
-        texts: list[Written] = []
-        most, at_once = how.most_words(self.config.max_words), max(1, _ROWS // count)
-        chances = torch.cat([draws([_key((BEGIN_ID,))], how.seed + number, most) for number in range(count)])
+        begins = self.begins(prompts, len(rows))
+        most = how.most_words(self.config.max_words)
+        chances = {
+            begin: torch.cat([draws([_key(begin)], how.seed + number, most) for number in range(count)])
+            for begin in set(begins)
+        }
+        texts: list[list[Written]] = [[] for _ in rows]
         with resting(self):
-            for first in range(0, len(rows), at_once):
-                part = rows[first : first + at_once]
-                again = part.repeat_interleave(count, dim=0).to(self.device)
-                begin = torch.full((len(again), 1), BEGIN_ID, device=self.device)
-                said = search(self.steps(again, begin, most), self._rules(how, most), chances.repeat(len(part), 1))
-                texts += [self._written(one) for one in said]
-        return [texts[first : first + count] for first in range(0, len(texts), count)]
+            for group in _groups([len(begin) for begin in begins], max(1, _ROWS // count)):
+                again = rows[group].repeat_interleave(count, dim=0).to(self.device)
+                begin = torch.tensor([begins[i] for i in group for _ in range(count)], device=self.device)
+                drawn = torch.cat([chances[begins[i]] for i in group])
+                said = search(self.steps(again, begin, most), self._rules(how, most), drawn)
+                for place, i in enumerate(group):
+                    texts[i] = [self._written(one) for one in said[place * count : (place + 1) * count]]
+        return texts
 
     def save_pretrained(self, folder: str | Path, *, half: bool = False) -> None:
         """Weights, config and vocabulary into a folder. half: store float16, which loads as float32."""
@@ -156,6 +163,19 @@ class PrefixDecoder(nn.Module):
             raise InvalidFile(part.folder, f"is not a decoder: {error}") from error
         fit(model, part)
         return model.eval()
+
+    def begins(self, prompts: Sequence[str] | None, count: int) -> list[tuple[int, ...]]:
+        """For each of `count` vectors the ids up to and with the begin of its text."""
+        if prompts is None:
+            return [(BEGIN_ID,)] * count
+        if len(prompts) != count:
+            raise InvalidValue("prompts", f"there are {len(prompts)} for {count} vectors")
+        begins = [(*self.vocabulary.encode(prompt.split()).ids, BEGIN_ID) for prompt in prompts]
+        longest = max((len(begin) - 1 for begin in begins), default=0)
+        if longest > self.config.prompt_words:
+            reason = f"have up to {longest} pieces; the decoder learnt with up to {self.config.prompt_words}"
+            raise InvalidValue("prompts", reason)
+        return begins
 
     def steps(self, vectors: Tensor, words: Tensor, most: int, extra: Tensor | None = None) -> Steps:
         """This decoder after (m, d) vectors and (m, t) ids, ready to go on for at most `most` words."""
@@ -194,19 +214,6 @@ class PrefixDecoder(nn.Module):
     def _rules(self, how: Writing, most: int) -> Rules:
         unknown = self.vocabulary.unknown_id
         return Rules(how, most, (0,), () if unknown is None else (unknown - END_ID,))
-
-    def _begins(self, prompts: Sequence[str] | None, count: int) -> list[tuple[int, ...]]:
-        """For each vector the ids up to and with the begin of its text."""
-        if prompts is None:
-            return [(BEGIN_ID,)] * count
-        if len(prompts) != count:
-            raise InvalidValue("prompts", f"there are {len(prompts)} for {count} vectors")
-        begins = [(*self.vocabulary.encode(prompt.split()).ids, BEGIN_ID) for prompt in prompts]
-        longest = max((len(begin) - 1 for begin in begins), default=0)
-        if longest > self.config.prompt_words:
-            reason = f"have up to {longest} pieces; the decoder learnt with up to {self.config.prompt_words}"
-            raise InvalidValue("prompts", reason)
-        return begins
 
     def _checked_extra(self, extra: ArrayLike | None, count: int) -> Tensor | None:
         if extra is None:

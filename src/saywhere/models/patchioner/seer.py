@@ -6,6 +6,7 @@ look.captions([Box(0.1, 0.2, 0.4, 0.6), trace]) # cheap, often
 look.ground("a cup beside a spoon")             # a narrative: a box for every word, a trace through them
 look.narrate()                                  # a narrative from the photo alone
 look.answer("is there a cup?", Point(0.3, 0.4)) # if the seer has a part that answers
+look.scene()                                    # where the photo is taken, if the seer has a writer for that
 """
 
 from __future__ import annotations
@@ -20,38 +21,19 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from saywhere.core import (
-    AttentionMap,
-    Box,
-    InvalidFile,
-    InvalidValue,
-    Narrative,
-    Region,
-    UnknownName,
-    WholeImage,
-)
-from saywhere.models.grounded import Grounded
+from saywhere.core import InvalidFile, InvalidValue, UnknownName
 from saywhere.models.patchioner.alignment import Alignment, LinearAlignment
-from saywhere.models.patchioner.answering import (
-    Answer,
-    Answerer,
-    AnswerScore,
-    answer_regions,
-    checked_answerer,
-    pointed,
-)
+from saywhere.models.patchioner.answering import Answerer, checked_answerer
 from saywhere.models.patchioner.consensus import Agreement, Rarity, agreed
 from saywhere.models.patchioner.decode import Writer, Writing, Written
 from saywhere.models.patchioner.decoder import PrefixDecoder
 from saywhere.models.patchioner.gap import Closed, Direct, Gap, MemoryGap
-from saywhere.models.patchioner.grounding import Grounder, Place, noun_phrases, spread
-from saywhere.models.patchioner.memory import MemoryBank, Nearest
-from saywhere.models.patchioner.narration import Told, compose, worth_telling
+from saywhere.models.patchioner.levels import OBJECT, SCENE, check_level, checked_levels
+from saywhere.models.patchioner.look import Look, RegionCaption
+from saywhere.models.patchioner.memory import MemoryBank
 from saywhere.models.patchioner.seer_config import SeerConfig, read_config, save_config
-from saywhere.models.patchioner.sight import Blend, Sight, is_scene
+from saywhere.models.patchioner.sight import Blend
 from saywhere.models.patchioner.tags import ClassNames, Tags
-from saywhere.models.patchioner.why import WordScore
-from saywhere.models.region_features import RegionFeatures
 from saywhere.models.updown.vqa import UpDnVqa
 from saywhere.vision import Encoder, Found, PhotoLike, View, read_photo
 
@@ -74,29 +56,11 @@ __all__ = [
 
 Floats = NDArray[np.float32]
 SKILLS = ("caption", "ground", "narrate")
-"""Of every seer; one with an answerer has "answer", too."""
-_MOST_TOLD = 4
-_MOST_WORDS = 2000
+"""Of every seer; one with an answerer has "answer", too, and one that tells where photos are taken "scene"."""
+_FEWEST_WORDS = 3
+"""Of a caption above objects, "in a kitchen"."""
 _HEARD_OF = 3
 """So many times more sentences are fetched than are heard, because short ones are not."""
-
-
-@dataclass(frozen=True, slots=True)
-class RegionCaption:
-    """What a region shows.
-
-    text: the caption. score: the mean log-probability of its words. similarity: the cosine of the region with the
-    nearest sentence of the memory. sure: whether that is near enough to rely on. nearest: those sentences.
-    """
-
-    text: str
-    score: float
-    similarity: float
-    sure: bool
-    nearest: tuple[Nearest, ...] = ()
-
-    def __str__(self) -> str:
-        return self.text if self.sure else f"{self.text} (unsure)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +70,7 @@ class Manners:
     least_similarity: a caption is sure from this cosine with the nearest sentence on. least_grounding: a phrase is
     found from this cosine on; least_missed: if the detector knows such things and surely found none. writing: how
     words are chosen. whole: how they are chosen for scenes (the whole photo, sets of boxes), if otherwise: they are
-    worth more time.
+    worth more time. level: how they are chosen for captions above objects, if otherwise.
     """
 
     least_similarity: float = 0.0
@@ -114,6 +78,7 @@ class Manners:
     least_missed: float = 0.0
     writing: Writing = field(default_factory=Writing)
     whole: Writing | Agreement | None = None
+    level: Writing | Agreement | None = None
 
 
 class Seer:
@@ -121,7 +86,8 @@ class Seer:
 
     detector, tags: both or none. names: what the encoder's own classifier calls things. bank: gives each caption its
     nearest sentences, whatever the gap is closed with. answerer: answers questions from `answer_regions`.
-    question_kinds: kinds of questions that it learnt to answer, as people would ask them.
+    question_kinds: kinds of questions that it learnt to answer, as people would ask them. level_writer: tells regions
+    at `levels` above objects, from what `level_gap` makes of their vectors; both or none.
     """
 
     def __init__(
@@ -140,6 +106,9 @@ class Seer:
         manners: Manners | None = None,
         answerer: Answerer | None = None,
         question_kinds: Sequence[str] = (),
+        level_writer: Writer | None = None,
+        levels: Sequence[str] = (),
+        level_gap: MemoryGap | Direct | None = None,
         name: str = "seer",
     ) -> None:
         if (detector is None) != (tags is None):
@@ -149,12 +118,15 @@ class Seer:
         self.blend, self.manners, self.name = blend or Blend(), manners or Manners(), name
         self.answerer = None if answerer is None else checked_answerer(answerer, alignment.size)
         self.question_kinds = tuple(question_kinds)
+        self.levels = (OBJECT, *checked_levels(levels, level_writer))
+        self.level_writer, self.level_gap = level_writer, level_gap or Direct()
         self._text_encoder = text_encoder
 
     @property
     def skills(self) -> tuple[str, ...]:
         """What it can do."""
-        return SKILLS if self.answerer is None else (*SKILLS, "answer")
+        answers = () if self.answerer is None else ("answer",)
+        return (*SKILLS, *answers, *((SCENE,) if SCENE in self.levels else ()))
 
     @property
     def text_encoder(self) -> TextEncoder:
@@ -183,17 +155,28 @@ class Seer:
         """How rare words are in the memory; counted when the first caption is written by consensus."""
         return Rarity(self.bank.sentences)
 
-    def tell(self, vectors: Floats, way: Writing | Agreement, gap: Gap | None = None) -> tuple[list[Written], Closed]:
+    def told_at(self, level: str) -> tuple[Writer, Gap]:
+        """The writer of a level and how the gap is closed for it. A level that the seer does not know is refused."""
+        check_level(level, self.levels, self.name)
+        if level == OBJECT or self.level_writer is None:
+            return self.writer, self.gap
+        return self.level_writer, self.level_gap
+
+    def tell(
+        self, vectors: Floats, way: Writing | Agreement, gap: Gap | None = None, level: str = OBJECT
+    ) -> tuple[list[Written], Closed]:
         """A text for each of (m, d) vectors of length 1, and what was made of the vectors before. gap: how to close
-        it; by default the seer's own."""
-        closed = (gap or self.gap).close(vectors)
+        it; by default as the level has it."""
+        writer, own_gap = self.told_at(level)
+        closed = (gap or own_gap).close(vectors)
+        prompts = closed.prompts if level == OBJECT else (level,) * len(vectors)
         if isinstance(way, Writing):
-            return self.writer.write(closed.vectors, way, closed.prompts), closed
-        if not isinstance(self.writer, PrefixDecoder):
-            kind = type(self.writer).__name__
+            return writer.write(closed.vectors, way, prompts), closed
+        if not isinstance(writer, PrefixDecoder):
+            kind = type(writer).__name__
             raise InvalidValue("consensus", f"needs a writer that draws several texts, not a {kind}")
-        careful = [self.writer.write(rows, way.careful, closed.prompts) for rows in (closed.vectors, vectors)]
-        drawn = self.writer.draw(closed.vectors, way.draws, way.drawing)
+        careful = [writer.write(rows, way.careful, prompts) for rows in (closed.vectors, vectors)]
+        drawn = writer.draw(closed.vectors, way.draws, way.drawing, prompts)
         near_each = self.bank.project(vectors, nearest=_HEARD_OF * way.nearest).nearest
         chosen = []
         for first, second, others, near in zip(*careful, drawn, near_each, strict=True):
@@ -205,140 +188,6 @@ class Seer:
     def texts(self, texts: Sequence[str]) -> Floats:
         """(n, d) vectors of length 1, in the space of regions."""
         return self.alignment.texts(self.text_encoder.embed(list(texts)))
-
-
-class Look:
-    """One photo, looked at. view: what the encoder and the detector saw. image: the photo, upright, if it is there."""
-
-    def __init__(self, seer: Seer, image: Image.Image | None, view: View, image_id: str) -> None:
-        self.seer, self.image, self.view, self.image_id = seer, image, view, image_id
-        self.sight = Sight(view, seer.alignment, seer.tags, seer.classes, seer.blend)
-
-    def caption(self, region: Region | None = None, how: Writing | Agreement | None = None) -> RegionCaption:
-        """What a region shows; the whole photo by default."""
-        return self.captions([WholeImage() if region is None else region], how)[0]
-
-    def captions(self, regions: Sequence[Region], how: Writing | Agreement | None = None) -> list[RegionCaption]:
-        """What each region shows. The same, but for rounding, alone and among others. how: by default as the seer does,
-        which may take more care with the whole photo and with sets of boxes."""
-        if not regions:
-            return []
-        vectors = self.sight.vectors(regions)
-        whole = self.seer.manners.whole
-        if how is not None or whole is None:
-            return self.captions_of(vectors, how)
-        careful = np.array([is_scene(region) for region in regions])
-        captions: list[RegionCaption | None] = [None] * len(regions)
-        for rows, way in ((np.flatnonzero(careful), whole), (np.flatnonzero(~careful), None)):
-            if len(rows):
-                for row, caption in zip(rows.tolist(), self.captions_of(vectors[rows], way), strict=True):
-                    captions[row] = caption
-        return [caption for caption in captions if caption is not None]
-
-    def captions_of(self, vectors: Floats, how: Writing | Agreement | None = None) -> list[RegionCaption]:
-        """Captions of (m, d) vectors of length 1."""
-        manners = self.seer.manners
-        written, closed = self.seer.tell(vectors, how or manners.writing)
-        nearest = closed.nearest if any(closed.nearest) else self.seer.bank.project(vectors).nearest
-        captions = []
-        for text, near in zip(written, nearest, strict=True):
-            similarity = max(one.cosine for one in near)
-            sure = similarity >= manners.least_similarity
-            captions.append(RegionCaption(text.text, text.score, similarity, sure, tuple(near)))
-        return captions
-
-    def similarity(self, text: str) -> AttentionMap:
-        """Where a text is: the cosine of every patch with it, above the lowest; even if all patches look the same."""
-        cosines = self._grounder.similarity(self.seer.texts([text])[0])
-        above = cosines - cosines.min()
-        return AttentionMap(above if above.any() else np.ones_like(above))
-
-    def find(self, text: str) -> Place | None:
-        """Where one thing is, such as "a red cup"; None if it seems not to be there."""
-        if not text.strip():
-            raise InvalidValue("text", "has no word")
-        best = self._grounder.find(text, self.seer.texts([text])[0])
-        return best if self._is_there(best) else None
-
-    def ground(self, text: str) -> Narrative:
-        """Where each word of a text is, as a narrative with even timings and a smooth trace through the boxes.
-
-        Phrases that name things are looked for; the words between them stay with the last thing, see `spread`. A phrase
-        that seems not to be there has no place; if none is there, the trace is empty.
-        """
-        return self.grounded(text).narrative(self.image_id, origin=self.seer.name)
-
-    def grounded(self, text: str) -> Grounded:
-        """The same as `ground` without times: each word with its box, exactly as it was found."""
-        words = text.split()
-        if not words:
-            raise InvalidValue("text", "has no word")
-        if len(words) > _MOST_WORDS:
-            raise InvalidValue("text", f"has {len(words):,} words, more than {_MOST_WORDS:,}", "ground it in parts")
-        return self._placed(words)
-
-    def narrate(self, most: int = _MOST_TOLD) -> Narrative:
-        """Words and a trace from the photo alone: the whole first, then at most `most` things that it did not name."""
-        if most < 0:
-            raise InvalidValue("most", f"is {most}, not at least 0")
-        things = worth_telling(self.view.found, 2 * most)
-        regions: list[Region] = [WholeImage(), *(Box(*thing.box_xyxy) for thing in things)]
-        whole, *parts = self.captions(regions)
-        sure = [Told(part.text, thing.box_xyxy) for part, thing in zip(parts, things, strict=True) if part.sure]
-        told = compose(whole.text, sure[:most], self._placed)
-        return told.narrative(self.image_id, origin=self.seer.name)
-
-    def word_score(self, region: Region, text: str, index: int) -> WordScore:
-        """How likely the word number `index`, from 0, of a region's caption is, as a function of the patches; for
-        `saywhere.explain.seen.why_word`. Of a caption chosen by consensus, too, the vector that the memory made counts.
-        """
-        return WordScore(self, region, text, index)
-
-    @property
-    def question_kinds(self) -> tuple[str, ...]:
-        """Kinds of questions that the seer learnt to answer."""
-        return self.seer.question_kinds
-
-    @cached_property
-    def places(self) -> RegionFeatures:
-        """What answers are made from; see `answer_regions`."""
-        return answer_regions(self)
-
-    def answer(self, question: str, region: Region | None = None) -> Answer:
-        """The answer to a question about the photo, or about what is pointed at. A seer without an answerer refuses."""
-        [answer] = self._answerer.answer([self.places], [question], [pointed(self, self.places, region)])
-        return answer
-
-    def answer_score(self, question: str, region: Region | None = None, answer: str = "") -> AnswerScore:
-        """How likely an answer is, as a function of the places; for `saywhere.explain.seen.why_answer`.
-
-        answer: by default the one that is given.
-        """
-        return AnswerScore(self._answerer, self.places, question, pointed(self, self.places, region), answer)
-
-    @property
-    def _answerer(self) -> Answerer:
-        if self.seer.answerer is None:
-            raise InvalidValue("question", f"the model {self.seer.name} cannot answer any", "use one that can")
-        return self.seer.answerer
-
-    @cached_property
-    def _grounder(self) -> Grounder:
-        return Grounder(self.sight)
-
-    def _is_there(self, place: Place) -> bool:
-        manners = self.seer.manners
-        return bool(place.thing) or place.cosine >= (manners.least_missed if place.missed else manners.least_grounding)
-
-    def _placed(self, words: Sequence[str]) -> Grounded:
-        phrases = noun_phrases(words)
-        vectors = self.seer.texts([phrase.text for phrase in phrases]) if phrases else ()
-        placed = []
-        for phrase, vector in zip(phrases, vectors, strict=True):
-            best = self._grounder.find(phrase.text, vector, phrase.place)
-            if self._is_there(best):
-                placed.append((phrase, best))
-        return spread(words, placed)
 
 
 def replace_found(view: View, found: Sequence[Found]) -> View:
@@ -362,25 +211,46 @@ def open_seer(folder: str | Path, writer: str = "", *, encoder: Encoder | None =
 
         detector = open_detector()
     bank = MemoryBank.load(root / "memory.safetensors")
-    gap: Gap = MemoryGap(bank, config.temperature) if config.gap == "memory" else Direct()
-    method = "beam" if config.beams > 1 else "greedy"
-    writing = Writing(method, beams=config.beams, no_repeat=config.no_repeat)
-    whole = Agreement(draws=config.draws, no_repeat=config.no_repeat) if config.draws else None
+    gaps: dict[str, MemoryGap | Direct] = {"memory": MemoryGap(bank, config.temperature), "direct": Direct()}
     return Seer(
         eye,
         LinearAlignment.from_pretrained(root / "alignment"),
-        gap,
+        gaps[config.gap],
         PrefixDecoder.from_pretrained(root / config.writers[chosen]),
         bank=bank,
         detector=detector,
         tags=Tags.from_pretrained(root / "tags") if config.detector else None,
         classes=class_names(root / "classes", eye) if config.class_names else None,
         blend=Blend(**config.blend),
-        manners=Manners(config.least_similarity, config.least_grounding, config.least_missed, writing, whole),
+        manners=_manners(config),
         answerer=Answerer(UpDnVqa.from_pretrained(root / config.answers)) if config.answers else None,
         question_kinds=config.question_kinds,
+        level_writer=PrefixDecoder.from_pretrained(root / config.level_writer) if config.levels else None,
+        levels=config.levels,
+        level_gap=gaps[config.level_gap],
         name=config.name if chosen == default else f"{config.name}:{chosen}",
     )
+
+
+def _manners(config: SeerConfig) -> Manners:
+    return Manners(
+        config.least_similarity,
+        config.least_grounding,
+        config.least_missed,
+        _searching(config.beams, config.no_repeat),
+        Agreement(draws=config.draws, no_repeat=config.no_repeat) if config.draws else None,
+        _level_manners(config) if config.levels else None,
+    )
+
+
+def _level_manners(config: SeerConfig) -> Writing | Agreement:
+    if config.level_draws:
+        return Agreement(config.level_beams, config.level_draws, no_repeat=config.no_repeat, min_words=_FEWEST_WORDS)
+    return _searching(config.level_beams, config.no_repeat)
+
+
+def _searching(beams: int, no_repeat: int) -> Writing:
+    return Writing("beam" if beams > 1 else "greedy", beams=beams, no_repeat=no_repeat)
 
 
 def class_names(folder: Path, encoder: Any) -> ClassNames:

@@ -10,6 +10,7 @@ import msgspec
 
 from saywhere.atomic import write_atomic
 from saywhere.core import InvalidFile, InvalidValue, UnknownName
+from saywhere.models.patchioner.levels import check_names
 from saywhere.models.patchioner.sight import Blend
 
 CONFIG = "seer.json"
@@ -20,7 +21,10 @@ class SeerConfig(msgspec.Struct, forbid_unknown_fields=True):
     """seer.json. encoder, input_px: what looks. gap: "memory" or "direct". writers: folders by name; the first is
     the default. class_names: whether the encoder's classifier helps. blend, manners: see those classes.
     beams, no_repeat: see `Writing`. draws: for whole photos, see `Agreement`; 0 to write them like regions.
-    answers: the folder of the network that answers questions, if there is one. question_kinds: see `Seer`."""
+    answers: the folder of the network that answers questions, if there is one. question_kinds: see `Seer`.
+    levels: of captions above objects, such as "scene"; level_writer: the folder of what writes them; both or none.
+    level_gap: "memory" or "direct"; level_beams: of their search, 1 for greedy; level_draws: to write them by
+    consensus, see `Agreement`; 0 not to."""
 
     name: str
     encoder: str
@@ -39,6 +43,11 @@ class SeerConfig(msgspec.Struct, forbid_unknown_fields=True):
     draws: int = 0
     answers: str = ""
     question_kinds: list[str] = []
+    levels: list[str] = []
+    level_writer: str = ""
+    level_gap: str = "direct"
+    level_beams: int = 5
+    level_draws: int = 0
 
 
 def save_config(folder: str | Path, config: dict[str, Any]) -> None:
@@ -67,8 +76,20 @@ def _check(config: SeerConfig) -> None:
         raise InvalidValue("writers", "there are none")
     if config.gap not in GAPS:
         raise UnknownName("gap", config.gap, GAPS)
+    _check_levels(config)
     known = [one.name for one in fields(Blend)]
     for name in config.blend:
         if name not in known:
             raise UnknownName("blend", name, known)
     Blend(**config.blend)
+
+
+def _check_levels(config: SeerConfig) -> None:
+    check_names(config.levels)
+    if bool(config.levels) != bool(config.level_writer):
+        raise InvalidValue("levels, level_writer", "come together: what is told above objects, and what writes it")
+    if config.level_gap not in GAPS:
+        raise UnknownName("level_gap", config.level_gap, GAPS)
+    if config.level_beams < 1 or config.level_draws < 0:
+        reason = f"are {config.level_beams}, {config.level_draws}, not at least 1 and 0"
+        raise InvalidValue("level_beams, level_draws", reason)

@@ -18,11 +18,12 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from saywhere.core import InvalidValue, Region, WholeImage
-from saywhere.language.vocabulary import BEGIN_ID, END_ID
+from saywhere.language.vocabulary import END_ID
 from saywhere.models.patchioner.alignment import Alignment, LinearAlignment, Talk2DinoAlignment
 from saywhere.models.patchioner.decoder import PrefixDecoder, resting
 from saywhere.models.patchioner.gap import Direct, Gap, MemoryGap
 from saywhere.models.patchioner.layers import unit
+from saywhere.models.patchioner.levels import OBJECT
 from saywhere.models.patchioner.memory import MemoryBank
 from saywhere.models.patchioner.sight import Names
 
@@ -51,13 +52,14 @@ class WordScore:
         zeros looks like the photo on average; in an orthonormal basis of what they span, which changes no length, no
         product and no gradient, but makes them much smaller.
     cells: (r,) where they lie, row by row on the grid. weights: (r,) how much the region weighs each; they sum to 1.
-    grid: rows and columns.
+    grid: rows and columns. level: which the caption is of.
     """
 
-    def __init__(self, look: Look, region: Region, text: str, index: int) -> None:
+    def __init__(self, look: Look, region: Region, text: str, index: int, level: str = OBJECT) -> None:
         seer = look.seer
-        self.gap = _followed(seer.gap)
-        self.writer = _spoken_by(seer.writer)
+        writer, gap = seer.told_at(level)
+        self.gap = _followed(gap)
+        self.writer = _spoken_by(writer)
         self.classes = seer.classes if seer.blend.classes else None
         self.loudness, self.alignment = seer.blend.classes, seer.alignment
         self.grid = look.view.frame.grid
@@ -73,7 +75,7 @@ class WordScore:
         # As if the detector had found nothing: what was learnt for that is the offset alone.
         quiet = None if seer.tags is None else seer.tags.offset[None]
         self.silent = None if quiet is None else Names(quiet, np.zeros_like(quiet))
-        self._place = _place(self.writer, text, index)
+        self._place = _place(self.writer, text, index, "" if level == OBJECT else level)
 
     @property
     def word(self) -> str:
@@ -207,7 +209,7 @@ def _spoken_by(writer: Any) -> PrefixDecoder:
     raise InvalidValue("writer", f"words of a {type(writer).__name__} cannot be explained", "use a PrefixDecoder")
 
 
-def _place(writer: PrefixDecoder, text: str, index: int) -> _Place:
+def _place(writer: PrefixDecoder, text: str, index: int, prompt: str = "") -> _Place:
     words = text.split()
     if not 0 <= index < len(words):
         raise InvalidValue("word", f"{index} is none of the {len(words)} words, which are counted from 0")
@@ -221,4 +223,5 @@ def _place(writer: PrefixDecoder, text: str, index: int) -> _Place:
     if own[-1] >= writer.config.max_words:
         raise InvalidValue("text", f"is too long: the model says at most {writer.config.max_words} pieces of words")
     ids = pieces.ids
-    return _Place(words[index], (BEGIN_ID, *ids[: own[-1]]), ids[own[0] : own[-1] + 1])
+    [begin] = writer.begins([prompt], 1)
+    return _Place(words[index], (*begin, *ids[: own[-1]]), ids[own[0] : own[-1] + 1])

@@ -204,8 +204,7 @@ export class Describe {
   captionText(card) {
     const { caption } = card;
     const asked = card.why?.index ?? 0;
-    // The maps explain the writer of objects alone.
-    const words = card.level !== "object" ? caption.text : caption.text.split(/\s+/).filter(Boolean).flatMap((word, i) => [
+    const words = caption.text.split(/\s+/).filter(Boolean).flatMap((word, i) => [
       h("button", { type: "button", class: "because", "aria-pressed": String(card.why?.index === i && card === this.selected), tabindex: i === asked ? "0" : "-1", title: "Why this word?", "data-focus": `word-${card.number}-${i}`, onclick: () => this.askWhy(card, i), onkeydown: (event) => this.wordKey(event) }, word), " "]);
     return h("p", { class: "caption", dir: "auto" }, words, caption.sure ? null : h("span", { class: "unsure", title: "The model has seen little like this" }, "unsure"));
   }
@@ -224,7 +223,7 @@ export class Describe {
     this.selected = card;
     card.why = again ? null : new Why({
       name: `word ${index} of region ${card.number}`,
-      ask: (method, signal) => api.why(card.photo.id, { region: card.region, word: index, text: card.caption.text, method }, signal),
+      ask: (method, signal) => api.why(card.photo.id, { region: card.region, word: index, text: card.caption.text, level: card.level, method }, signal),
       changed: () => { if (this.photo === card.photo) this.render(); },
     });
     if (card.why) { card.why.index = index; card.why.begin(); } else this.render();
