@@ -11,13 +11,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from saywhere.core import Box, InvalidFile, InvalidValue, Point, UnknownName, WholeImage
+from saywhere.models.patchioner import look as patchioner_look
 from saywhere.models.patchioner.consensus import Agreement
 from saywhere.models.patchioner.decode import Writing
 from saywhere.models.patchioner.decoder import PrefixDecoder
 from saywhere.models.patchioner.gap import Direct, MemoryGap
 from saywhere.models.patchioner.levels import check_level, check_names, checked_levels
 from saywhere.models.patchioner.seer import Manners, Seer, open_seer, read_config, save_config
+from saywhere.vision import Found
 from tests.models.patchioner_seeing import (
+    FOUND,
     LEFT,
     LEVELS,
     TOP_RIGHT,
@@ -272,3 +275,15 @@ def test_a_wrong_description_of_levels_is_a_clear_error(folder: Path, change: di
 def test_a_writer_of_levels_that_is_not_there_is_a_clear_error(folder: Path) -> None:
     with pytest.raises(InvalidFile, match="elsewhere"):
         _opened(folder, level_writer="elsewhere")
+
+
+@pytest.mark.parametrize(("found", "sure"), [(FOUND, True), (FOUND[1:], False)])
+def test_what_people_do_is_unsure_where_no_person_was_found(
+    found: tuple[Found, ...], sure: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(patchioner_look, "PERSON", FOUND[0].name)
+    look = seer(level_writer=level_decoder(), found=found).look(photo())
+    assert look.caption(Box(*LEFT), level="action").sure is sure
+    assert look.caption(Box(*LEFT), level="rationale").sure is sure
+    assert look.caption(Box(*LEFT), level="scene").sure
+    assert look.caption(Box(*LEFT)).sure

@@ -13,6 +13,10 @@ from saywhere.models.patchioner.decode import Writer
 from saywhere.models.patchioner.decoder import PrefixDecoder
 
 OBJECT, SCENE = "object", "scene"
+ABOUT_PEOPLE = ("action", "rationale")
+"""Levels that suppose that someone is to be seen; all of HL's photos show people."""
+PERSON = "person"
+"""What the detector calls people."""
 
 
 def check_names(levels: Sequence[str]) -> None:

@@ -18,7 +18,7 @@ from saywhere.models.patchioner.answering import Answer, Answerer, AnswerScore, 
 from saywhere.models.patchioner.consensus import Agreement
 from saywhere.models.patchioner.decode import Writing
 from saywhere.models.patchioner.grounding import Grounder, Place, noun_phrases, spread
-from saywhere.models.patchioner.levels import OBJECT, SCENE
+from saywhere.models.patchioner.levels import ABOUT_PEOPLE, OBJECT, PERSON, SCENE
 from saywhere.models.patchioner.memory import Nearest
 from saywhere.models.patchioner.narration import Told, compose, worth_telling
 from saywhere.models.patchioner.sight import Sight, is_scene
@@ -39,7 +39,8 @@ class RegionCaption:
     """What a region shows.
 
     text: the caption. score: the mean log-probability of its words. similarity: the cosine of the region with the
-    nearest sentence of the memory. sure: whether that is near enough to rely on. nearest: those sentences.
+    nearest sentence of the memory. sure: whether that is near enough to rely on and, of what people do and why, a
+    person was found. nearest: those sentences.
     """
 
     text: str
@@ -107,10 +108,11 @@ class Look:
         own = manners.writing if level == OBJECT else manners.level or manners.writing
         written, closed = self.seer.tell(vectors, how or own, level=level)
         nearest = closed.nearest if any(closed.nearest) else self.seer.bank.project(vectors).nearest
+        supposed = level not in ABOUT_PEOPLE or self._may_have_people
         captions = []
         for text, near in zip(written, nearest, strict=True):
             similarity = max(one.cosine for one in near)
-            sure = similarity >= manners.least_similarity
+            sure = supposed and similarity >= manners.least_similarity
             captions.append(RegionCaption(text.text, text.score, similarity, sure, tuple(near)))
         return captions
 
@@ -188,6 +190,12 @@ class Look:
         if self.seer.answerer is None:
             raise InvalidValue("question", f"the model {self.seer.name} cannot answer any", "use one that can")
         return self.seer.answerer
+
+    @property
+    def _may_have_people(self) -> bool:
+        """Whether a person was found, or could not have been."""
+        tags = self.seer.tags
+        return tags is None or PERSON not in tags.names or any(one.name == PERSON for one in self.view.found)
 
     @cached_property
     def _grounder(self) -> Grounder:
