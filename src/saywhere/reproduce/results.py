@@ -48,7 +48,11 @@ class Row:
     def spread(self, measure: str) -> float:
         """Standard deviation over seeds; NaN for one seed."""
         values = [score[measure] for score in self.scores]
-        return float(np.std(values, ddof=1)) if len(values) > 1 else float("nan")
+        if len(values) < 2:
+            return float("nan")
+        spread = float(np.std(values, ddof=1))
+        # Values that are equal but for rounding have no spread.
+        return 0.0 if spread < 1e-12 * max(abs(value) for value in values) else spread
 
 
 @dataclass(frozen=True, slots=True)

@@ -126,7 +126,6 @@ def _facts(plan: ScenesPlan, test: TestScenes, found: FoundBy) -> dict[str, Any]
         "regions with a tag": f"{100 * covered:.0f} % (the paper: 74 %)",
         "images that lose things": taken,
         "rare places of the probe": ", ".join(test.rare),
-        **{f"things that tell {place}": things for place, things in informative_things(first).items()},
     }
 
 
@@ -164,6 +163,7 @@ def _remarks(plan: ScenesPlan, found: FoundBy) -> list[str]:
         "what occurs often: what even attention would give stands beside it. Two of the paper's IoU@7 cannot be.",
         "Ablated: the one, two or three things with the highest mutual information with the place, in images that have "
         "all of them; tag and regions become [PAD]. “Random things” are as many others of the same image.",
+        "Things that tell a place best (the paper's Table 3): " + informative_things(found[AFTER, plan.seeds[0]]) + ".",
         "The probe reads mean states of the last layer, without a caption. Rare places are cut to "
         f"{plan.run.measure.rare_images} images each.",
     ]

@@ -211,9 +211,9 @@ def _example(out: Path, test: TestScenes, scene: ToldTwice, objects: ToldTwice) 
     return LevelExample(str(photo.relative_to(out)), place, tuple(lines), tuple(gone))
 
 
-def informative_things(found: Found) -> dict[str, str]:
-    """The paper's Table 3: place → the things that tell it best."""
-    return {place: ", ".join(things) for place, things in found.informative.items()}
+def informative_things(found: Found) -> str:
+    """The paper's Table 3: for each place the things that tell it best."""
+    return "; ".join(f"{place}: {', '.join(things)}" for place, things in found.informative.items())
 
 
 def _nan(value: float | None) -> float:

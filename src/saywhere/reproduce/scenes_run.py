@@ -23,8 +23,8 @@ class ScenesScale:
     """How long networks learn, and their shape. steps: of captions of objects. tuning: of what comes after, or of
     captions of scenes alone. every_word: learn from every word of a caption at once, not from at most 3 hidden ones."""
 
-    steps: int = 1500
-    tuning: int = 500
+    steps: int = 1200
+    tuning: int = 400
     batch: int = 48
     lr: float = 1e-3
     tuning_lr: float = 5e-4
