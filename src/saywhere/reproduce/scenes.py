@@ -32,7 +32,7 @@ Progress = Callable[[str, int, int], None]
 class ScenesPlan:
     """What to run. workers: processes, each of one thread; 0 trains in this one. shown: examples."""
 
-    seeds: tuple[int, ...] = (0, 1, 2, 3)
+    seeds: tuple[int, ...] = (0, 1, 2)
     workers: int = 2
     world: ScenesWorldScale = field(default_factory=ScenesWorldScale)
     run: ScenesScale = field(default_factory=ScenesScale)
