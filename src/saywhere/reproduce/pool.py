@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import multiprocessing
+import os
+import threading
+import time
 from collections.abc import Callable, Iterable
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from typing import TypeVar
 
 _Job = TypeVar("_Job")
 _EVERY_S = 2.0
+_WATCHED_EVERY_S = 1.0
 
 
 def run_jobs(jobs: Iterable[_Job], run: Callable[[_Job], object], workers: int, on_tick: Callable[[], None]) -> None:
@@ -22,7 +26,8 @@ def run_jobs(jobs: Iterable[_Job], run: Callable[[_Job], object], workers: int, 
             run(job)
         on_tick()
         return
-    with ProcessPoolExecutor(workers, multiprocessing.get_context("spawn")) as pool:
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(workers, context, initializer=_end_with, initargs=(os.getpid(),)) as pool:
         waiting: set[Future[object]] = {pool.submit(run, job) for job in jobs}
         try:
             while waiting:
@@ -33,3 +38,15 @@ def run_jobs(jobs: Iterable[_Job], run: Callable[[_Job], object], workers: int, 
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
             raise
+
+
+def _end_with(parent: int) -> None:
+    """End this process soon after its parent: a run that was begun anew must not meet a worker of the old one."""
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(_WATCHED_EVERY_S)
+        # At once, whatever it is doing: files are written whole or not at all.
+        os._exit(1)
+
+    threading.Thread(target=watch, name="watch of the parent", daemon=True).start()
