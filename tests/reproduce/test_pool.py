@@ -57,8 +57,8 @@ def test_a_failure_is_not_lost(workers: int, tmp_path: Path) -> None:
 def test_a_worker_ends_with_the_run_that_began_it(tmp_path: Path) -> None:
     script, told = tmp_path / "run.py", tmp_path / "worker"
     script.write_text(_RUN)
-    root = str(Path(__file__).resolve().parents[2])
-    run = subprocess.Popen([sys.executable, str(script), str(told)], env={**os.environ, "PYTHONPATH": root})
+    path = os.pathsep.join([str(Path(__file__).resolve().parents[2]), os.environ.get("PYTHONPATH", "")])
+    run = subprocess.Popen([sys.executable, str(script), str(told)], env={**os.environ, "PYTHONPATH": path})
     try:
         worker = int(_wait_for(lambda: told.read_text() if told.is_file() else ""))
         run.send_signal(signal.SIGKILL)
