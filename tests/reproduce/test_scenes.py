@@ -17,9 +17,9 @@ from saywhere.reproduce import scenes_rows as rows
 from saywhere.reproduce.region_eye import RegionEye
 from saywhere.reproduce.results import Results
 from saywhere.reproduce.scenes import ScenesPlan, reproduce_scenes
-from saywhere.reproduce.scenes_measure import MeasureScale, TestScenes, object_scores, scene_scores
+from saywhere.reproduce.scenes_measure import MeasureScale, object_scores, scene_scores
 from saywhere.reproduce.scenes_rows import AFTER, ALL, BEFORE, LONGER, ROWS, SCRATCH
-from saywhere.reproduce.scenes_run import ScenesJob, ScenesScale, found_of, recipe_of, test_scenes
+from saywhere.reproduce.scenes_run import ScenesJob, ScenesScale, found_of, held_out_scenes, recipe_of
 from saywhere.reproduce.scenes_world import (
     LEVELS,
     OBJECT,
@@ -30,8 +30,6 @@ from saywhere.reproduce.scenes_world import (
     seen,
 )
 from saywhere.world import PLACES, kinds_named, make_scene, object_captions
-
-TestScenes.__test__ = test_scenes.__test__ = False  # type: ignore[attr-defined]  # names that pytest would collect
 
 WORLD = ScenesWorldScale(train=110, validation=12, test=60, captions=2, eye_scenes=8, eye_steps=2, eye_size=16)
 MEASURE = MeasureScale(attended=12, rare=2, rare_images=3, probe_seeds=1, told=10)
@@ -143,7 +141,7 @@ def test_the_control_that_learns_more_objects_learns_as_long_and_from_objects_al
 
 
 def test_a_scene_is_named_right_or_not_and_several_places_are_none(made: tuple[Path, Results]) -> None:
-    test = test_scenes(made[0] / "data", MEASURE)
+    test = held_out_scenes(made[0] / "data", MEASURE)
     right = {one: Written(f"the picture is taken {PLACES[test.places[one]].where}", -0.1, ()) for one in test.ids}
     assert scene_scores(right, test)[rows.ACCURACY.name] == 100
     wrong = {one: Written("in a kitchen or on a beach", -0.1, ()) for one in test.ids}
@@ -151,7 +149,7 @@ def test_a_scene_is_named_right_or_not_and_several_places_are_none(made: tuple[P
 
 
 def test_naming_counts_what_is_there_and_what_people_tell(made: tuple[Path, Results]) -> None:
-    test = test_scenes(made[0] / "data", MEASURE)
+    test = held_out_scenes(made[0] / "data", MEASURE)
     references = test.references(OBJECT)
     told = {one: Written(" and ".join(references[one]), -0.1, ()) for one in test.ids}
     perfect = object_scores(told, test)
@@ -164,7 +162,7 @@ def test_naming_counts_what_is_there_and_what_people_tell(made: tuple[Path, Resu
 
 
 def test_rare_places_give_the_probe_few_images(made: tuple[Path, Results]) -> None:
-    test = test_scenes(made[0] / "data", MEASURE)
+    test = held_out_scenes(made[0] / "data", MEASURE)
     assert len(test.rare) == 2
     for place in test.rare:
         assert test.probe_labels.count(place) <= MEASURE.rare_images

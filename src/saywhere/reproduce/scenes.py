@@ -18,9 +18,9 @@ from saywhere.reproduce.pool import run_jobs
 from saywhere.reproduce.report import write_report
 from saywhere.reproduce.results import Results
 from saywhere.reproduce.scenes_figures import informative_things, level_examples, scenes_figures
-from saywhere.reproduce.scenes_measure import MeasureScale, TestScenes
+from saywhere.reproduce.scenes_measure import HeldOutScenes, MeasureScale
 from saywhere.reproduce.scenes_rows import AFTER, ALL, BEFORE, ROWS
-from saywhere.reproduce.scenes_run import MODEL, ScenesJob, ScenesScale, found_of, run_scenes_job, test_scenes
+from saywhere.reproduce.scenes_run import MODEL, ScenesJob, ScenesScale, found_of, held_out_scenes, run_scenes_job
 from saywhere.reproduce.scenes_tables import FoundBy, scenes_claims, scenes_tables
 from saywhere.reproduce.scenes_world import ScenesWorldScale, prepare_scenes_world
 
@@ -58,7 +58,7 @@ def reproduce_scenes(out: Path, plan: ScenesPlan, progress: Progress) -> Results
         run_jobs(waiting, run_scenes_job, plan.workers, lambda: progress("training", *_steps_done(jobs.values())))
     found = {name: found_of(job) for name, job in jobs.items()}
     progress("drawing", 0, 1)
-    results = _results(out, plan, test_scenes(data, plan.run.measure), jobs, found)
+    results = _results(out, plan, held_out_scenes(data, plan.run.measure), jobs, found)
     write_report(results, out)
     progress("drawing", 1, 1)
     return results
@@ -89,7 +89,7 @@ def _steps_done(jobs: Any) -> tuple[int, int]:
 
 
 def _results(
-    out: Path, plan: ScenesPlan, test: TestScenes, jobs: dict[tuple[str, int], ScenesJob], found: FoundBy
+    out: Path, plan: ScenesPlan, test: HeldOutScenes, jobs: dict[tuple[str, int], ScenesJob], found: FoundBy
 ) -> Results:
     seed = plan.seeds[0]
     models = {key: jobs[key, seed].folder / MODEL for key in (BEFORE, AFTER)}
@@ -111,7 +111,7 @@ def _results(
     )
 
 
-def _facts(plan: ScenesPlan, test: TestScenes, found: FoundBy) -> dict[str, Any]:
+def _facts(plan: ScenesPlan, test: HeldOutScenes, found: FoundBy) -> dict[str, Any]:
     scale, first = plan.run, found[AFTER, plan.seeds[0]]
     covered = covered_regions(test.ids, test.image).mean
     taken = ", ".join(f"{first.taken_part[str(k)]:,} without {k}" for k in rows.ABLATED)

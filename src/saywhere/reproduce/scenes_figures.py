@@ -20,7 +20,7 @@ from saywhere.plots.matrix_grid import Block, Span
 from saywhere.reproduce import scenes_rows as rows
 from saywhere.reproduce.figures import drawn
 from saywhere.reproduce.results import Figure, LevelExample, LevelLine, NamedBox
-from saywhere.reproduce.scenes_measure import Found, TestScenes, ToldTwice
+from saywhere.reproduce.scenes_measure import Found, HeldOutScenes, ToldTwice
 from saywhere.reproduce.scenes_rows import AFTER, BEFORE, LONGER
 from saywhere.reproduce.scenes_tables import FoundBy
 from saywhere.reproduce.scenes_world import OBJECT, SCENE, named_place
@@ -35,7 +35,7 @@ _BLOCKS = (
 )
 
 
-def scenes_figures(seeds: Sequence[int], found: FoundBy, test: TestScenes, models: dict[str, Path]) -> list[Figure]:
+def scenes_figures(seeds: Sequence[int], found: FoundBy, test: HeldOutScenes, models: dict[str, Path]) -> list[Figure]:
     """All figures. models: row → folder of a trained network, before and after."""
     return [
         *_matrices(test, {_SHORT[key]: Oscar.from_pretrained(folder) for key, folder in models.items()}),
@@ -47,12 +47,12 @@ def scenes_figures(seeds: Sequence[int], found: FoundBy, test: TestScenes, model
     ]
 
 
-def shown_image(test: TestScenes) -> str:
+def shown_image(test: HeldOutScenes) -> str:
     """The test image for matrices: the first with at least 7 things, so that there is something to see."""
     return next((one for one in test.ids if len(test.image(one).tags) >= 7), test.ids[0])
 
 
-def _matrices(test: TestScenes, models: dict[str, Oscar]) -> list[Figure]:
+def _matrices(test: HeldOutScenes, models: dict[str, Oscar]) -> list[Figure]:
     name = shown_image(test)
     image = test.image(name)
     layers: dict[str, list[AttentionMatrix]] = {}
@@ -178,7 +178,7 @@ def _classes(seeds: Sequence[int], found: FoundBy) -> Figure:
     )
 
 
-def level_examples(out: Path, test: TestScenes, found: FoundBy, seed: int, most: int) -> list[LevelExample]:
+def level_examples(out: Path, test: HeldOutScenes, found: FoundBy, seed: int, most: int) -> list[LevelExample]:
     """Test images with captions of both levels, whole and with what tells their place taken away."""
     before, after = found[BEFORE, seed], found[AFTER, seed]
     objects = {(one.image, one.objects): one for one in before.ablated}
@@ -194,7 +194,7 @@ def level_examples(out: Path, test: TestScenes, found: FoundBy, seed: int, most:
     return [_example(out, test, one, objects[one.image, one.objects]) for one in changed]
 
 
-def _example(out: Path, test: TestScenes, scene: ToldTwice, objects: ToldTwice) -> LevelExample:
+def _example(out: Path, test: HeldOutScenes, scene: ToldTwice, objects: ToldTwice) -> LevelExample:
     image, place = test.image(scene.image), test.places[scene.image]
     there = set(image.tags)
     lines = []

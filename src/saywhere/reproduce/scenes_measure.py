@@ -111,7 +111,7 @@ class MeasureScale:
 
 
 @dataclass(frozen=True)
-class TestScenes:
+class HeldOutScenes:
     """The images to measure on, with their places, and what training images tell about places and things."""
 
     folder: LevelCaptions
@@ -163,7 +163,7 @@ class TestScenes:
         return labels
 
 
-def measure_all(model: Oscar, test: TestScenes, levels: Sequence[str], asked: str, seed: int) -> Found:
+def measure_all(model: Oscar, test: HeldOutScenes, levels: Sequence[str], asked: str, seed: int) -> Found:
     """Everything. levels: those that the network was taught. asked: the level of ablated captions."""
     kept = test.ids[: test.scale.told]
     told = {
@@ -211,7 +211,7 @@ def measure_all(model: Oscar, test: TestScenes, levels: Sequence[str], asked: st
     )
 
 
-def _special(model: Oscar, test: TestScenes) -> SpecialAttention:
+def _special(model: Oscar, test: HeldOutScenes) -> SpecialAttention:
     """What [SEP] receives from tags and regions (Fig. 10)."""
     looked = attend_rounds(model, test.ids[: test.scale.attended], test.image)
     return SpecialAttention.joined(
@@ -219,14 +219,14 @@ def _special(model: Oscar, test: TestScenes) -> SpecialAttention:
     )
 
 
-def scene_scores(said: dict[str, Written], test: TestScenes) -> Measured:
+def scene_scores(said: dict[str, Written], test: HeldOutScenes) -> Measured:
     """How many captions name the true place, in percent, and how near they are to what people say."""
     right = [named_place(text.text) == test.places[one] for one, text in said.items()]
     found = _caption_scores(said, test.references(SCENE))
     return {rows.ACCURACY.name: 100 * float(np.mean(right)), **{c.name: found[c.name] for c in rows.CAPTIONS[1:]}}
 
 
-def object_scores(said: dict[str, Written], test: TestScenes) -> Measured:
+def object_scores(said: dict[str, Written], test: HeldOutScenes) -> Measured:
     """Of the kinds that captions name, how many are there; of those that people tell, how many are named."""
     references = test.references(OBJECT)
     there, named, told, both = 0, 0, 0, 0
@@ -251,7 +251,7 @@ def _caption_scores(said: dict[str, Written], references: dict[str, list[str]]) 
     return found
 
 
-def scene_overlaps(model: Oscar, test: TestScenes, scores: Measured, seed: int) -> dict[str, SceneOverlap]:
+def scene_overlaps(model: Oscar, test: HeldOutScenes, scores: Measured, seed: int) -> dict[str, SceneOverlap]:
     """Table 2; its means go into `scores`."""
     looked = measured_objects(model, test.ids, test.image)
     places = [test.places[one] for one in test.ids]
@@ -278,7 +278,7 @@ def _named(entry: object) -> str:
 class _Ablation:
     """Captions before and after the things that tell a place best are taken away, and as many others."""
 
-    def __init__(self, model: Oscar, test: TestScenes, before: dict[str, Written], level: str, seed: int) -> None:
+    def __init__(self, model: Oscar, test: HeldOutScenes, before: dict[str, Written], level: str, seed: int) -> None:
         self.compared: dict[int, Comparison] = {}
         self._removals: dict[int, dict[str, Removal]] = {}
         controls: list[Comparison] = []
@@ -333,7 +333,7 @@ class _Ablation:
         return found
 
 
-def probe_scores(model: Oscar, test: TestScenes, scores: Measured) -> dict[str, dict[str, float]]:
+def probe_scores(model: Oscar, test: HeldOutScenes, scores: Measured) -> dict[str, dict[str, float]]:
     """Tables 4, 6 and 7 into `scores`; F1 by place of the forest at 50/50, without and with ablation."""
     removals = {one: _informative_removal(test, one) for one in test.ids}
     states = {
@@ -358,7 +358,7 @@ def _rare(result: ProbeResult, rare: Sequence[str]) -> float:
     return _mean([score.f1 for name, score in result.classes.items() if name in rare])
 
 
-def _informative_removal(test: TestScenes, name: str) -> Removal:
+def _informative_removal(test: HeldOutScenes, name: str) -> Removal:
     """Everything of the things that tell the image's place best, as far as they are there."""
     return removal(test.image(name), test.informative.get(test.places[name], ()))
 

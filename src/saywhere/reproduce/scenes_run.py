@@ -12,7 +12,7 @@ from saywhere.learn import load_run, train
 from saywhere.learn.recipe import Recipe, parse_recipe
 from saywhere.models.oscar import LevelCaptions
 from saywhere.models.oscar.task import as_oscar
-from saywhere.reproduce.scenes_measure import Found, MeasureScale, TestScenes, load_found, measure_all, save_found
+from saywhere.reproduce.scenes_measure import Found, HeldOutScenes, MeasureScale, load_found, measure_all, save_found
 from saywhere.reproduce.scenes_rows import SceneRow
 
 FOUND, MODEL = "found.json", "model"
@@ -98,15 +98,15 @@ def run_scenes_job(job: ScenesJob) -> Path:
             raise KeyboardInterrupt
         model = as_oscar(load_run(job.folder, "best").model).eval()
         model.save_pretrained(job.folder / MODEL)
-        test = test_scenes(job.data, job.scale.measure)
+        test = held_out_scenes(job.data, job.scale.measure)
         save_found(measure_all(model, test, job.row.taught, job.row.asked, job.seed), job.folder / FOUND)
     return job.folder / FOUND
 
 
-def test_scenes(data: Path, scale: MeasureScale) -> TestScenes:
+def held_out_scenes(data: Path, scale: MeasureScale) -> HeldOutScenes:
     """The test images of a prepared folder, with their places."""
     folder = LevelCaptions(data)
-    return TestScenes(folder, folder.about["places"], scale)
+    return HeldOutScenes(folder, folder.about["places"], scale)
 
 
 def found_of(job: ScenesJob) -> Found:
