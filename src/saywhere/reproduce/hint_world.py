@@ -13,7 +13,7 @@ from saywhere.core import AttentionMap
 from saywhere.models.region_features import RegionFeatures
 from saywhere.models.updown import PreparedCaption, PreparedQuestion, save_captions, save_questions
 from saywhere.reproduce.mitr_world import save_photo
-from saywhere.reproduce.region_eye import RegionEye, see_regions, train_region_eye
+from saywhere.reproduce.region_eye import see_regions, taught_eye
 from saywhere.world import CHANGED_PRIORS, ObjectCaption, Scene, candidates, choose, make_scene, object_captions
 
 Progress = Callable[[str, int, int], None]
@@ -21,8 +21,6 @@ Progress = Callable[[str, int, int], None]
 
 TESTS = ("same", "changed")
 """Splits to test on: with the priors of training, and with those turned round, about the same scenes."""
-_FIRST_EYE_SCENE = 10_000_000
-"""The eye learns from scenes that no question is about."""
 _MAP_PX = (48, 48)
 
 
@@ -46,7 +44,7 @@ def prepare_hint_world(folder: Path, scale: HintWorldScale, progress: Progress) 
     """Write folder/questions, folder/captions and the photos of the test scenes, unless they are there."""
     if (folder / "captions" / "index.json").exists():
         return
-    eye = _eye(scale, progress)
+    eye = taught_eye(scale.seed, scale.eye_scenes, scale.eye_steps, scale.eye_size, scale.size, progress)
     counts = {"train": scale.train, "validation": scale.validation, "test": scale.test}
     images: dict[str, RegionFeatures] = {}
     questions: list[PreparedQuestion] = []
@@ -67,20 +65,6 @@ def prepare_hint_world(folder: Path, scale: HintWorldScale, progress: Progress) 
     about = {"world": asdict(scale)}
     save_questions(folder / "questions", images, questions, about, least_count=5)
     save_captions(folder / "captions", images, captions, about, least_word_count=3)
-
-
-def _eye(scale: HintWorldScale, progress: Progress) -> RegionEye:
-    scenes = []
-    for i in range(scale.eye_scenes):
-        scenes.append(make_scene(scale.seed, _FIRST_EYE_SCENE + i, scale.size))
-        progress("drawing scenes for the eye", i + 1, scale.eye_scenes)
-    return train_region_eye(
-        scenes,
-        scale.eye_steps,
-        scale.seed,
-        scale.eye_size,
-        on_step=lambda step: progress("teaching the eye to name things", step + 1, scale.eye_steps),
-    )
 
 
 def _questions(

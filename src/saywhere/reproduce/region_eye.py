@@ -15,9 +15,10 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from saywhere.models.region_features import RegionFeatures
-from saywhere.world import KINDS, STUFF, Scene
+from saywhere.world import KINDS, STUFF, Scene, make_scene
 from saywhere.world.colours import PALETTE
 
+_FIRST_EYE_SCENE = 10_000_000
 _SIDE_PX = 32
 _MARGIN = 0.1
 """How much of its size is added to a box on each side: what a thing stands on helps to name it."""
@@ -105,6 +106,18 @@ def train_region_eye(
             on_step(step)
     _settle(eye.eval(), crops[: 16 * batch])
     return eye
+
+
+def taught_eye(
+    seed: int, scenes: int, steps: int, size: int, photo_px: int, progress: Callable[[str, int, int], None]
+) -> RegionEye:
+    """An eye that learnt from so many scenes of a world's far end, which no data set reaches."""
+    drawn = []
+    for i in range(scenes):
+        drawn.append(make_scene(seed, _FIRST_EYE_SCENE + i, photo_px))
+        progress("drawing scenes for the eye", i + 1, scenes)
+    doing = "teaching the eye to name things"
+    return train_region_eye(drawn, steps, seed, size, on_step=lambda step: progress(doing, step + 1, steps))
 
 
 @torch.no_grad()

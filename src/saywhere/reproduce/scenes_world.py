@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from saywhere.models.oscar import LevelCaption, save_level_captions
 from saywhere.models.tagged_regions import TaggedRegions
 from saywhere.reproduce.mitr_world import save_photo
-from saywhere.reproduce.region_eye import RegionEye, see_boxes, train_region_eye
+from saywhere.reproduce.region_eye import RegionEye, see_boxes, taught_eye
 from saywhere.world import PLACES, Scene, high_level_captions, make_scene, object_captions
 
 Progress = Callable[[str, int, int], None]
@@ -21,8 +21,6 @@ Progress = Callable[[str, int, int], None]
 
 OBJECT, SCENE, ACTION, RATIONALE = "object", "scene", "action", "rationale"
 LEVELS = (OBJECT, SCENE, ACTION, RATIONALE)
-_FIRST_EYE_SCENE = 10_000_000
-"""The eye learns from scenes that no caption is about."""
 _WINDOWS = 3
 _WINDOW_SIDE = 0.4
 _JITTER = 0.05
@@ -48,7 +46,7 @@ def prepare_scenes_world(folder: Path, scale: ScenesWorldScale, progress: Progre
     """Write the captions with what the eye sees, and the photos of the test scenes, unless they are there."""
     if (folder / "index.json").exists():
         return
-    eye = _eye(scale, progress)
+    eye = taught_eye(scale.seed, scale.eye_scenes, scale.eye_steps, scale.eye_size, scale.size, progress)
     images: dict[str, TaggedRegions] = {}
     captions: list[LevelCaption] = []
     places: dict[str, str] = {}
@@ -64,20 +62,6 @@ def prepare_scenes_world(folder: Path, scale: ScenesWorldScale, progress: Progre
             index += 1
             progress("drawing scenes", index, total)
     save_level_captions(folder, images, captions, {"world": asdict(scale), "places": places})
-
-
-def _eye(scale: ScenesWorldScale, progress: Progress) -> RegionEye:
-    scenes = []
-    for i in range(scale.eye_scenes):
-        scenes.append(make_scene(scale.seed, _FIRST_EYE_SCENE + i, scale.size))
-        progress("drawing scenes for the eye", i + 1, scale.eye_scenes)
-    return train_region_eye(
-        scenes,
-        scale.eye_steps,
-        scale.seed,
-        scale.eye_size,
-        on_step=lambda step: progress("teaching the eye to name things", step + 1, scale.eye_steps),
-    )
 
 
 def seen(eye: RegionEye, scene: Scene, seed: int) -> TaggedRegions:
