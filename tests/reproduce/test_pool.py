@@ -34,6 +34,10 @@ def sleep_long(path: Path) -> None:
     time.sleep(120)
 
 
+def write_threads(path: Path) -> None:
+    path.write_text(os.environ.get("OMP_NUM_THREADS", "all"))
+
+
 def fail(path: Path) -> None:
     raise InvalidValue("job", f"{path.name} cannot be done")
 
@@ -46,6 +50,17 @@ def test_all_jobs_are_done_and_told(workers: int, tmp_path: Path) -> None:
     assert all(path.is_file() for path in paths)
     assert ticks
     assert (workers == 0) == (paths[0].read_text() == str(os.getpid()))
+
+
+def test_workers_compute_with_one_thread_and_this_process_as_before(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OMP_NUM_THREADS", "7")
+    monkeypatch.delenv("MKL_NUM_THREADS", raising=False)
+    run_jobs([tmp_path / "threads"], write_threads, 1, lambda: None)
+    assert (tmp_path / "threads").read_text() == "1"
+    assert os.environ["OMP_NUM_THREADS"] == "7"
+    assert "MKL_NUM_THREADS" not in os.environ
 
 
 @pytest.mark.parametrize("workers", [0, 1])

@@ -6,17 +6,20 @@ import multiprocessing
 import os
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from contextlib import contextmanager
 from typing import TypeVar
 
 _Job = TypeVar("_Job")
 _EVERY_S = 2.0
 _WATCHED_EVERY_S = 1.0
+_THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
 
 def run_jobs(jobs: Iterable[_Job], run: Callable[[_Job], object], workers: int, on_tick: Callable[[], None]) -> None:
-    """Run all jobs, in their order. workers: processes; 0 runs them in this one. The first failure ends it.
+    """Run all jobs, in their order. workers: processes, each of one thread; 0 runs them in this one. The first failure
+    ends it.
 
     on_tick: called every two seconds, or without processes before each job; and at the end.
     """
@@ -27,7 +30,8 @@ def run_jobs(jobs: Iterable[_Job], run: Callable[[_Job], object], workers: int, 
         on_tick()
         return
     context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(workers, context, initializer=_end_with, initargs=(os.getpid(),)) as pool:
+    pool = ProcessPoolExecutor(workers, context, initializer=_end_with, initargs=(os.getpid(),))
+    with _one_thread_each(), pool:
         waiting: set[Future[object]] = {pool.submit(run, job) for job in jobs}
         try:
             while waiting:
@@ -38,6 +42,21 @@ def run_jobs(jobs: Iterable[_Job], run: Callable[[_Job], object], workers: int, 
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
             raise
+
+
+@contextmanager
+def _one_thread_each() -> Iterator[None]:
+    """Processes that start now compute with one thread: several that each take all cores wait for one another."""
+    before = {name: os.environ.get(name) for name in _THREADS}
+    os.environ.update(dict.fromkeys(_THREADS, "1"))
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
 
 
 def _end_with(parent: int) -> None:
