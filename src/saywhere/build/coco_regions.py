@@ -103,13 +103,14 @@ def _see(photo: Path, folder: Path) -> Path:
 
     look = _seer().look(photo)
     seen = of_found(answer_regions(look), look.view.found)
+    tag_boxes = np.zeros((0, 4), np.float32) if seen.tag_boxes_xyxy is None else seen.tag_boxes_xyxy
     with write_atomic(_kept(folder, photo)) as file:
         np.savez(
             file,
             features=seen.features.astype(np.float16),
             boxes=seen.boxes_xyxy,
             tags=np.array(seen.tags, dtype=np.str_),
-            tag_boxes=seen.tag_boxes_xyxy,
+            tag_boxes=tag_boxes,
         )
     return _kept(folder, photo)
 
