@@ -20,7 +20,7 @@ from saywhere.reproduce.hint_run import CAPTION, VQA, HintJob, HintScale, run_hi
 from saywhere.reproduce.hint_tables import Scores, section_claims, section_sweeps, section_tables
 from saywhere.reproduce.hint_world import HintWorldScale, prepare_hint_world
 from saywhere.reproduce.plan_file import settle_plan
-from saywhere.reproduce.pool import run_jobs
+from saywhere.reproduce.pool import run_jobs, steps_done
 from saywhere.reproduce.report import write_report
 from saywhere.reproduce.results import HeatExample, Results
 
@@ -90,7 +90,7 @@ def reproduce_hint(out: Path, plan: HintPlan, progress: Progress, coco: CocoFold
     # Every row goes on from a base.
     for begins in (True, False):
         waiting = [job for job in jobs if (job.start is None) == begins and not job.is_done]
-        run_jobs(waiting, run_hint_job, plan.workers, lambda: progress("training", *_steps_done(jobs)))
+        run_jobs(waiting, run_hint_job, plan.workers, lambda: progress("training", *steps_done(jobs)))
     results = _results(out, plan, sections, coco)
     write_report(results, out)
     return results
@@ -116,17 +116,6 @@ def _jobs(
         for row in rows
         for seed in plan.seeds
     }
-
-
-def _steps_done(jobs: Sequence[HintJob]) -> tuple[int, int]:
-    done = 0
-    for job in jobs:
-        log = job.folder / "log.jsonl"
-        if job.is_done:
-            done += job.steps
-        elif log.exists():
-            done += min(job.steps, log.read_bytes().count(b"\n"))
-    return done, sum(job.steps for job in jobs)
 
 
 def _results(out: Path, plan: HintPlan, sections: Sequence[Section], coco: CocoFolder | None) -> Results:

@@ -9,12 +9,39 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from contextlib import contextmanager
-from typing import TypeVar
+from pathlib import Path
+from typing import Protocol, TypeVar
 
 _Job = TypeVar("_Job")
 _EVERY_S = 2.0
 _WATCHED_EVERY_S = 1.0
 _THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+
+
+class Training(Protocol):
+    """A job that trains in a folder of its own."""
+
+    @property
+    def folder(self) -> Path: ...
+
+    @property
+    def steps(self) -> int: ...
+
+    @property
+    def is_done(self) -> bool: ...
+
+
+def steps_done(jobs: Iterable[Training]) -> tuple[int, int]:
+    """How many steps all jobs have made so far, by their logs, and of how many."""
+    done, total = 0, 0
+    for job in jobs:
+        log = job.folder / "log.jsonl"
+        total += job.steps
+        if job.is_done:
+            done += job.steps
+        elif log.exists():
+            done += min(job.steps, log.read_bytes().count(b"\n"))
+    return done, total
 
 
 def run_jobs(jobs: Iterable[_Job], run: Callable[[_Job], object], workers: int, on_tick: Callable[[], None]) -> None:

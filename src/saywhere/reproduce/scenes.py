@@ -14,7 +14,7 @@ from saywhere.explain.region_tags import covered_regions
 from saywhere.provenance import git_hash
 from saywhere.reproduce import scenes_rows as rows
 from saywhere.reproduce.plan_file import settle_plan
-from saywhere.reproduce.pool import run_jobs
+from saywhere.reproduce.pool import run_jobs, steps_done
 from saywhere.reproduce.report import write_report
 from saywhere.reproduce.results import Results
 from saywhere.reproduce.scenes_figures import informative_things, level_examples, scenes_figures
@@ -55,7 +55,7 @@ def reproduce_scenes(out: Path, plan: ScenesPlan, progress: Progress) -> Results
     for begins in (True, False):
         # Those that go on from another wait for it.
         waiting = [job for job in jobs.values() if (job.start is None) == begins and not job.is_done]
-        run_jobs(waiting, run_scenes_job, plan.workers, lambda: progress("training", *_steps_done(jobs.values())))
+        run_jobs(waiting, run_scenes_job, plan.workers, lambda: progress("training", *steps_done(jobs.values())))
     found = {name: found_of(job) for name, job in jobs.items()}
     progress("drawing", 0, 1)
     results = _results(out, plan, held_out_scenes(data, plan.run.measure), jobs, found)
@@ -74,18 +74,6 @@ def _jobs(out: Path, data: Path, plan: ScenesPlan) -> dict[tuple[str, int], Scen
         for row in ROWS
         for seed in plan.seeds
     }
-
-
-def _steps_done(jobs: Any) -> tuple[int, int]:
-    done, total = 0, 0
-    for job in jobs:
-        log = job.folder / "log.jsonl"
-        total += job.steps
-        if job.is_done:
-            done += job.steps
-        elif log.exists():
-            done += min(job.steps, log.read_bytes().count(b"\n"))
-    return done, total
 
 
 def _results(

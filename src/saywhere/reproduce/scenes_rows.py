@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from saywhere.reproduce.results import PAPER, Column
 from saywhere.reproduce.scenes_world import LEVELS, OBJECT, SCENE
 
-OURS = "this project"
 CONTROL = "a control that the paper does not have"
 
 
@@ -88,7 +87,6 @@ def probe_column(probe: str, split: str, f1: str, ablated: bool = False) -> Colu
     return Column(f"{probe} {split} {f1}-F1{' (A)' if ablated else ''}", digits=2)
 
 
-PROBES = ("forest", "MLP", "chance", "commonest")
 PAPER_PROBES = {
     # Tables 4, 6 and 7: micro, macro, weighted; before and after, without and with ablation.
     ("forest", "90/10"): ((0.96, 0.71, 0.94), (1.0, 1.0, 1.0), (0.95, 0.69, 0.94), (0.99, 0.99, 0.99)),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -114,8 +113,3 @@ def _names(text: str, place: str) -> bool:
     # A street lamp is a thing.
     padded = f" {text.lower().rstrip('.')} ".replace(" street lamp", " lamp")
     return any(f" {word} " in padded for word in words)
-
-
-def place_counts(places: dict[str, str]) -> Counter[str]:
-    """How many images each place has, the commonest first."""
-    return Counter(places.values())
