@@ -100,6 +100,17 @@ def test_what_a_model_needs_of_others_is_known_before_it_is_opened(folder: Path)
     assert needed_assets(folder, texts=False) == ()
 
 
+def test_the_assets_of_the_shipped_model_name_each_of_its_joined_encoders() -> None:
+    eyes = ("efficientnet-lite0", "efficientnet-lite2", "ssd-mobilenet-v3-coco")
+    assert needed_assets(texts=False) == eyes
+    assert needed_assets() == (*eyes, "all-minilm-l6-v2")
+
+
+def test_an_asset_is_named_once_however_often_it_is_joined(folder: Path) -> None:
+    save_config(folder, CONFIG | {"encoder": "efficientnet-lite0 + efficientnet-lite0", "detector": False})
+    assert needed_assets(folder, texts=False) == ("efficientnet-lite0",)
+
+
 def test_asking_for_a_model_imports_torch_only_when_there_is_one() -> None:
     code = "import sys, saywhere\ntry: saywhere.load('gpt')\nexcept saywhere.UnknownName: print('torch' in sys.modules)"
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

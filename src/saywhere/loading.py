@@ -65,12 +65,13 @@ def needed_assets(name: str | PathLike[str] = BASE, *, texts: bool = True) -> tu
     from saywhere.assets import listed
     from saywhere.language.embed import MINILM
     from saywhere.models.patchioner.seer import read_config
+    from saywhere.vision import encoder_parts
     from saywhere.vision.detector import NAME as DETECTOR
 
     config = read_config(find(name).folder)
-    wanted = [config.encoder, *([DETECTOR] if config.detector else []), *([MINILM] if texts else [])]
+    wanted = [*encoder_parts(config.encoder), *([DETECTOR] if config.detector else []), *([MINILM] if texts else [])]
     known = {asset.name for asset in listed()}
-    return tuple(asset for asset in wanted if asset in known)
+    return tuple(dict.fromkeys(asset for asset in wanted if asset in known))
 
 
 def _embedded() -> Path:

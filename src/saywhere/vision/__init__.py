@@ -18,6 +18,7 @@ __all__ = [
     "PhotoLike",
     "StoredViews",
     "View",
+    "encoder_parts",
     "extract",
     "keep_freed_memory",
     "open_detector",
@@ -43,10 +44,10 @@ def open_encoder(name: str = "efficientnet-lite0", input_px: int | None = None) 
     from saywhere.vision import focus_look, look
     from saywhere.vision.efficientnet import CONFIGS
 
-    if "+" in name and ":" not in name:
+    if len(parts := encoder_parts(name)) > 1:
         from saywhere.vision.joined import JoinedEncoder
 
-        return JoinedEncoder([open_encoder(part.strip(), input_px) for part in name.split("+")])
+        return JoinedEncoder([open_encoder(part, input_px) for part in parts])
     if ":" in name:
         from saywhere.vision.hub import open_hub_encoder
 
@@ -56,3 +57,8 @@ def open_encoder(name: str = "efficientnet-lite0", input_px: int | None = None) 
     if name == focus_look.NAME:
         return focus_look.open_focus(focus_look.INPUT_PX if input_px is None else input_px)
     raise UnknownName("encoder", name, [*CONFIGS, focus_look.NAME])
+
+
+def encoder_parts(name: str) -> tuple[str, ...]:
+    """The encoders that a name joins by "+"; a checkpoint's name, after a colon, is one however it is written."""
+    return (name,) if ":" in name else tuple(part.strip() for part in name.split("+"))

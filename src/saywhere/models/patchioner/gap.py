@@ -1,7 +1,7 @@
 """Closing the gap between images and texts: a vector from an image becomes one that a decoder of texts understands.
 
-Every way treats each row on its own, so that a region gets the same alone and among others. Noise, the sixth way, acts
-while the decoder learns and leaves nothing to do here; see `noise`.
+Every way treats each row on its own, so that a region gets the same alone and among others. Noise
+acts while the decoder learns and leaves nothing to do here; see `objective.noisy`.
 """
 
 from __future__ import annotations
@@ -14,37 +14,24 @@ from numpy.typing import ArrayLike
 
 from saywhere.core.errors import InvalidValue
 from saywhere.models.patchioner.bridge import Bridge
-from saywhere.models.patchioner.memory import MemoryBank, Nearest, Vectors, unit_rows
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Closed:
-    """What goes to the decoder.
-
-    vectors: (m, d) float32 rows of length 1. prompts: for each row the beginning of a text to write on from, if the way
-    has such. nearest: for each row the sentences or words that it came from, nearest first; empty lists if from none.
-    """
-
-    vectors: Vectors
-    prompts: tuple[str, ...] | None
-    nearest: list[list[Nearest]]
+from saywhere.models.patchioner.memory import MemoryBank, Projected, unit_rows
 
 
 class Gap(Protocol):
     """A way to close the gap."""
 
-    def close(self, vectors: ArrayLike) -> Closed:
-        """vectors: (m, d), of any length but 0."""
+    def close(self, vectors: ArrayLike) -> Projected:
+        """What goes to the decoder; `nearest` is empty lists if it came from no sentences. vectors: (m, d), not 0."""
 
 
 class Direct:
     """Nothing is done but to bring rows to length 1."""
 
-    def close(self, vectors: ArrayLike) -> Closed:
+    def close(self, vectors: ArrayLike) -> Projected:
         rows = np.asarray(vectors)
         if rows.ndim != 2:
             raise InvalidValue("vectors", f"have shape {rows.shape}, not (m, d)")
-        return Closed(unit_rows(rows, "vectors"), None, [[] for _ in rows])
+        return Projected(unit_rows(rows, "vectors"), [[] for _ in rows])
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,9 +43,8 @@ class MemoryGap:
     top: int | None = None
     nearest: int = 5
 
-    def close(self, vectors: ArrayLike) -> Closed:
-        projected = self.bank.project(vectors, self.temperature, self.top, self.nearest)
-        return Closed(projected.vectors, None, projected.nearest)
+    def close(self, vectors: ArrayLike) -> Projected:
+        return self.bank.project(vectors, self.temperature, self.top, self.nearest)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +55,6 @@ class BridgeGap:
     start: int = 600
     steps: int = 5
 
-    def close(self, vectors: ArrayLike) -> Closed:
+    def close(self, vectors: ArrayLike) -> Projected:
         crossed = self.bridge.cross(vectors, self.start, self.steps)
-        return Closed(crossed, None, [[] for _ in crossed])
+        return Projected(crossed, [[] for _ in crossed])

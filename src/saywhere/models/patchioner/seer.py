@@ -1,6 +1,6 @@
 """Look once, ask often: an encoder, its alignment, a memory and a writer, joined.
 
-seer = Seer.from_pretrained("folder")
+seer = open_seer("folder")                      # or saywhere.load(…), by name
 look = seer.look("kitchen.jpg")                 # heavy, once
 look.captions([Box(0.1, 0.2, 0.4, 0.6), trace]) # cheap, often
 look.ground("a cup beside a spoon")             # a narrative: a box for every word, a trace through them
@@ -27,10 +27,10 @@ from saywhere.models.patchioner.answering import Answerer, checked_answerer
 from saywhere.models.patchioner.consensus import Agreement, Rarity, agreed
 from saywhere.models.patchioner.decode import Writer, Writing, Written
 from saywhere.models.patchioner.decoder import PrefixDecoder
-from saywhere.models.patchioner.gap import Closed, Direct, Gap, MemoryGap
+from saywhere.models.patchioner.gap import Direct, Gap, MemoryGap
 from saywhere.models.patchioner.levels import OBJECT, SCENE, check_level, checked_levels
 from saywhere.models.patchioner.look import Look, RegionCaption
-from saywhere.models.patchioner.memory import MemoryBank
+from saywhere.models.patchioner.memory import MemoryBank, Projected
 from saywhere.models.patchioner.seer_config import SeerConfig, read_config, save_config
 from saywhere.models.patchioner.sight import Blend
 from saywhere.models.patchioner.tags import ClassNames, Tags
@@ -164,12 +164,12 @@ class Seer:
 
     def tell(
         self, vectors: Floats, way: Writing | Agreement, gap: Gap | None = None, level: str = OBJECT
-    ) -> tuple[list[Written], Closed]:
+    ) -> tuple[list[Written], Projected]:
         """A text for each of (m, d) vectors of length 1, and what was made of the vectors before. gap: how to close
         it; by default as the level has it."""
         writer, own_gap = self.told_at(level)
         closed = (gap or own_gap).close(vectors)
-        prompts = closed.prompts if level == OBJECT else (level,) * len(vectors)
+        prompts = None if level == OBJECT else (level,) * len(vectors)
         if isinstance(way, Writing):
             return writer.write(closed.vectors, way, prompts), closed
         if not isinstance(writer, PrefixDecoder):
