@@ -6,7 +6,6 @@ index.json: for each image where its regions are, for each narrative its image, 
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,6 +20,7 @@ from saywhere.core.errors import InvalidFile, InvalidValue, UnknownName
 from saywhere.language.vocabulary import Vocabulary
 from saywhere.models.mitr.batch import Example
 from saywhere.models.region_features import RegionFeatures
+from saywhere.store.digest import folder_fingerprint
 
 SPLITS = ("train", "validation", "test")
 _ARRAYS = ("regions", "region_boxes", "words", "boxes", "located")
@@ -101,13 +101,13 @@ class Prepared:
     def __init__(self, folder: str | Path) -> None:
         self.folder = Path(folder)
         try:
-            raw = (self.folder / "index.json").read_bytes()
-            self._index = msgspec.json.decode(raw, type=_Index)
+            self._index = msgspec.json.decode((self.folder / "index.json").read_bytes(), type=_Index)
             self._arrays = {n: np.load(self.folder / f"{n}.npy", mmap_mode="r", allow_pickle=False) for n in _ARRAYS}
         except (OSError, ValueError, msgspec.DecodeError) as error:
             raise InvalidFile(folder, f"is not a folder of prepared narratives: {error}") from error
         self.vocabulary = Vocabulary.load(self.folder / "vocabulary.json")
-        self.fingerprint = hashlib.sha256(raw + self.vocabulary.fingerprint.encode()).hexdigest()[:16]
+        files = ("index.json", "vocabulary.json", *(f"{name}.npy" for name in _ARRAYS))
+        self.fingerprint = folder_fingerprint(self.folder, files)
         self.region_size = int(self._arrays["regions"].shape[1])
         self.about = self._index.about
 

@@ -11,7 +11,6 @@ from the split "train".
 
 from __future__ import annotations
 
-import hashlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -39,6 +38,7 @@ from saywhere.models.updown.store import (
     save_regions,
 )
 from saywhere.models.updown.words import plain_words
+from saywhere.store.digest import folder_fingerprint
 
 NO_LEVEL = "it has no level"
 _TAG_BOXES = "tag_boxes"
@@ -139,8 +139,7 @@ class LevelCaptions:
     def __init__(self, folder: str | Path) -> None:
         self.folder = Path(folder)
         try:
-            raw = (self.folder / "index.json").read_bytes()
-            self._index = msgspec.json.decode(raw, type=_Index)
+            self._index = msgspec.json.decode((self.folder / "index.json").read_bytes(), type=_Index)
         except (OSError, ValueError, msgspec.DecodeError) as error:
             raise InvalidFile(folder, f"is not a folder of prepared {_KIND}: {error}") from error
         if self._index.kind != _KIND:
@@ -149,7 +148,8 @@ class LevelCaptions:
         self._boxes = open_arrays(self.folder, (_TAG_BOXES,))[_TAG_BOXES]
         self._numbers = {image.name: i for i, image in enumerate(self._index.images)}
         self.vocabulary = Vocabulary.load(self.folder / "vocabulary.json")
-        self.fingerprint = hashlib.sha256(raw + self.vocabulary.fingerprint.encode()).hexdigest()[:16]
+        files = ("index.json", "vocabulary.json", *(f"{name}.npy" for name in self._index.digests))
+        self.fingerprint = folder_fingerprint(self.folder, files)
         self.region_size = self.store.region_size
         self.splits = dict(Counter(row.split for row in self._index.rows))
         self.levels = dict(Counter(row.level for row in self._index.rows))

@@ -26,6 +26,7 @@ from saywhere.atomic import write_atomic
 from saywhere.core.errors import InvalidFile, InvalidValue
 from saywhere.language.embed import Progress, TextEncoder
 from saywhere.language.vocabulary import Vocabulary
+from saywhere.store.digest import folder_fingerprint
 
 _TEXTS, _PAIRS = "texts", "pairs"
 _FORMAT = 1
@@ -285,11 +286,9 @@ def _write_array(path: Path, array: Array) -> str:
 
 
 def _write_index(folder: Path, kind: str, digests: Mapping[str, str], about: Mapping[str, Any]) -> None:
-    fingerprint = hashlib.sha256(json.dumps([kind, dict(digests)]).encode()).hexdigest()[:16]
     content = {
         "format": _FORMAT,
         "kind": kind,
-        "fingerprint": fingerprint,
         "arrays": [name for name in digests if name != "vocabulary"],
         "sha256": dict(digests),
         "about": dict(about),
@@ -306,7 +305,9 @@ def _open(folder: Path, kind: str) -> tuple[str, dict[str, Any], dict[str, Array
         arrays = {
             str(name): np.load(folder / f"{name}.npy", mmap_mode="r", allow_pickle=False) for name in index["arrays"]
         }
-        return str(index["fingerprint"]), dict(index["about"]), arrays
+        # The index holds the vocabulary's digest, and those of the arrays as they were written.
+        files = ("index.json", *(f"{name}.npy" for name in arrays))
+        return folder_fingerprint(folder, files), dict(index["about"]), arrays
     except (OSError, ValueError, KeyError, TypeError) as error:
         if isinstance(error, InvalidFile):
             raise

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -17,6 +16,7 @@ from saywhere.core.errors import InvalidFile, UnknownName
 from saywhere.language.vocabulary import Vocabulary
 from saywhere.models.region_features import RegionFeatures
 from saywhere.models.updown.store import RegionStore, SavedRegions, StoredImage, open_arrays, save_arrays
+from saywhere.store.digest import folder_fingerprint
 
 _ARRAYS = ("words", "importance", "target_ids", "target_scores")
 
@@ -155,8 +155,7 @@ class RowFolder:
     def __init__(self, folder: str | Path) -> None:
         self.folder = Path(folder)
         try:
-            raw = (self.folder / "index.json").read_bytes()
-            self._index = msgspec.json.decode(raw, type=_Index)
+            self._index = msgspec.json.decode((self.folder / "index.json").read_bytes(), type=_Index)
         except (OSError, ValueError, msgspec.DecodeError) as error:
             raise InvalidFile(folder, f"is not a folder of prepared {self.kind}: {error}") from error
         saved = self._index.saved
@@ -165,7 +164,8 @@ class RowFolder:
         self.store = RegionStore(self.folder, self._index.images)
         self._arrays = open_arrays(self.folder, _ARRAYS)
         self.vocabulary = Vocabulary.load(self.folder / "vocabulary.json")
-        self.fingerprint = hashlib.sha256(raw + self.vocabulary.fingerprint.encode()).hexdigest()[:16]
+        files = ("index.json", "vocabulary.json", *(f"{name}.npy" for name in self._index.digests))
+        self.fingerprint = folder_fingerprint(self.folder, files)
         self.region_size, self.max_words = self.store.region_size, saved.max_words
         self.skipped, self.counts, self.about = tuple(saved.skipped), saved.counts, saved.about
 

@@ -1,0 +1,1 @@
+"""Prepared data on disk: what it holds, told in a few letters."""
