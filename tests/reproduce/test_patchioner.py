@@ -26,7 +26,7 @@ from saywhere.models.patchioner.seer import Manners, Seer, save_config
 from saywhere.reproduce import mitr
 from saywhere.reproduce.bootstrap import judge_photos, paired_interval
 from saywhere.reproduce.patchioner import PHOTOS_PAGE, PatchionerPlan, reproduce_patchioner
-from saywhere.reproduce.patchioner_data import box_task, listed_photos, read_held_out
+from saywhere.reproduce.patchioner_data import listed_photos, read_held_out
 from saywhere.reproduce.patchioner_looks import DETECTED, FOUND, WHOLE, ask, detected_places, distances, recalls
 from saywhere.reproduce.patchioner_rows import (
     INSTEAD,
@@ -41,6 +41,7 @@ from saywhere.reproduce.patchioner_rows import (
     own_gap,
     references_of,
 )
+from saywhere.reproduce.region_tasks import box_task
 from saywhere.reproduce.results import Results
 from saywhere.vision import Found
 from tests.models import patchioner_seeing as tiny

@@ -14,13 +14,13 @@ from importlib.resources import files
 from pathlib import Path
 
 from saywhere.build.region_texts import ClassBox, read_class_boxes
-from saywhere.core import Box, InvalidFile, InvalidValue, WordBoxes
+from saywhere.core import InvalidFile, InvalidValue, WordBoxes
 from saywhere.formats import InvalidRecord, coco_captions, entities, trecs
 from saywhere.formats.coco_captions import CaptionRecord
 from saywhere.formats.entities import EntitiesCaption
 from saywhere.formats.files import read_bytes
 from saywhere.reproduce.narrations import pseudo_boxes, read_boxes
-from saywhere.reproduce.region_tasks import RegionItem, RegionTask, image_task, region_set_task
+from saywhere.reproduce.region_tasks import RegionTask, box_task, image_task, region_set_task
 
 CAPTIONS, BOXES, NARRATIONS = "captions_val2017.json", "boxes.json", "val_coco.ids.txt"
 ENTITIES = Path("entities") / "coco_entities_test.json"
@@ -93,18 +93,6 @@ def read_held_out(folder: Path, names: Sequence[str], limit: int | None = None) 
         narrations,
         {**counts, "captions": sum(len(captions[name]) for name in photos), "boxes": len(ordered), **told},
     )
-
-
-def box_task(boxes: Sequence[ClassBox]) -> RegionTask:
-    """One item for each box; its reference is its class."""
-    counts: dict[str, int] = defaultdict(int)
-    items = []
-    for box in boxes:
-        items.append(
-            RegionItem(f"{box.image_id}/{counts[box.image_id]}", box.image_id, Box(*box.box_xyxy), (box.class_name,))
-        )
-        counts[box.image_id] += 1
-    return RegionTask("dense", tuple(items))
 
 
 def _photos(
