@@ -18,7 +18,7 @@ import torch
 
 from bench.bench_mitr import Watch
 from saywhere.language.vocabulary import BEGIN_ID, END_ID, Vocabulary
-from saywhere.models.patchioner.decoder import DecoderConfig, PrefixDecoder, Writing
+from saywhere.models.patchioner.decoder import DecoderConfig, GenerationConfig, PrefixDecoder
 
 WORDS, SIZE, TEXT, MANY, BEAMS = 8000, 384, 12, 100, 5
 SINGLE_MS, MANY_RATIO, CACHE_RATIO, STORED_MB = 60.0, 4.0, 3.0, 12.0
@@ -48,7 +48,7 @@ def decoder() -> PrefixDecoder:
 
 
 def speeds(model: PrefixDecoder, vectors: np.ndarray) -> list[Row]:
-    greedy, beam = Writing(), Writing("beam", beams=BEAMS)
+    greedy, beam = GenerationConfig(), GenerationConfig("beam", beams=BEAMS)
     model.write(vectors[:1])
     singles = [timed(lambda i=i: model.write(vectors[i : i + 1], greedy)) for i in range(10)]
     single_s = min(seconds for seconds, _ in singles)
@@ -96,7 +96,7 @@ def uncached(model: PrefixDecoder, vector: np.ndarray) -> str:
 
 def memory(model: PrefixDecoder, vectors: np.ndarray) -> Row:
     with Watch(WORDS + 1) as watch:
-        model.write(vectors[:20], Writing("beam", beams=BEAMS))
+        model.write(vectors[:20], GenerationConfig("beam", beams=BEAMS))
     # The table of words, seen from the side, is as wide as scores are.
     kept, everything = watch.most - model.words.weight.numel(), 20 * BEAMS * TEXT * (WORDS + 1)
     measured = f"{everything / kept:.1f} × less than (batch, beam, place, vocabulary)"

@@ -104,7 +104,7 @@ def decoding() -> list[Row]:
     return rows
 
 
-def ids(said: list[decode.Said]) -> list[list[int]]:
+def ids(said: list[decode.Hypothesis]) -> list[list[int]]:
     return [list(one.ids) for one in said]
 
 

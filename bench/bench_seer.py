@@ -11,7 +11,7 @@ import torch
 import saywhere
 from bench.bench_decoder import uncached
 from saywhere.core import Box
-from saywhere.models.patchioner.decode import Writing
+from saywhere.models.patchioner.decode import GenerationConfig
 from saywhere.models.patchioner.decoder import PrefixDecoder
 from saywhere.models.patchioner.seer import Seer
 from saywhere.vision import keep_freed_memory, read_photo
@@ -31,10 +31,10 @@ def run() -> list[Row]:
     corners = rng.uniform(0, 0.7, (REGIONS, 2))
     regions = [Box(x, y, x + 0.25, y + 0.25) for x, y in corners]
     look = seer.look(photo)
-    look.captions(regions[:2], Writing())
+    look.captions(regions[:2], GenerationConfig())
     look_s = best(lambda: seer.look(photo))
-    one_s = best(lambda: look.captions(regions[:1], Writing()))
-    many_s = best(lambda: seer.look(photo).captions(regions, Writing()), 3)
+    one_s = best(lambda: look.captions(regions[:1], GenerationConfig()))
+    many_s = best(lambda: seer.look(photo).captions(regions, GenerationConfig()), 3)
     each_s = best(lambda: _anew(seer, photo, regions[0]), 3)
     ratio = REGIONS * each_s / many_s
     return [

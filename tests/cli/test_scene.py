@@ -14,7 +14,7 @@ from saywhere import loading
 from saywhere.cli import seeing
 from saywhere.cli.app import app as whole_app
 from saywhere.core import Box, InvalidFile, InvalidValue, UnknownName
-from saywhere.models.patchioner.decode import Writing
+from saywhere.models.patchioner.decode import GenerationConfig
 from saywhere.models.patchioner.seer import Seer
 from saywhere.vision import read_photo
 from tests.models.patchioner_seeing import LEVELS, ColourEncoder, level_decoder, photo, seer
@@ -86,7 +86,9 @@ def test_regions_are_captioned_at_a_level(scenic: Seer, pets: Path, tmp_path: Pa
 
 def test_beams_reach_the_writer_of_a_level(scenic: Seer, pets: Path) -> None:
     look = scenic.look(pets)
-    plain, careful = (look.caption(how=how, level="action") for how in (Writing(), Writing("beam", beams=5)))
+    plain, careful = (
+        look.caption(how=how, level="action") for how in (GenerationConfig(), GenerationConfig("beam", beams=5))
+    )
     assert plain.text != careful.text
     assert _run("caption", pets, "--level", "action").stdout == f"{plain}\n"
     assert _run("caption", pets, "--level", "action", "--beams", 5).stdout == f"{careful}\n"

@@ -9,7 +9,7 @@ import torch
 from numpy.typing import ArrayLike
 
 from saywhere.models.attended import BEAM, Attended, Part
-from saywhere.models.patchioner.decode import Writing, Written
+from saywhere.models.patchioner.decode import GenerationConfig, Written
 from saywhere.models.tagged_regions import TaggedRegions
 
 P, S, C, T, R = Part.PAD, Part.SPECIAL, Part.CAPTION, Part.TAG, Part.REGION
@@ -69,7 +69,9 @@ class Says:
     def __init__(self, text_of: Callable[[list[str]], str]) -> None:
         self.text_of, self.most, self.levels = text_of, 0, set[str | None]()
 
-    def write(self, images: Sequence[TaggedRegions], level: str | None = None, how: Writing = BEAM) -> list[Written]:
+    def write(
+        self, images: Sequence[TaggedRegions], level: str | None = None, how: GenerationConfig = BEAM
+    ) -> list[Written]:
         self.most = max(self.most, len(images))
         self.levels.add(level)
         texts = []

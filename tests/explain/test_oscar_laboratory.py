@@ -18,7 +18,7 @@ from saywhere.explain import (
     write_many,
 )
 from saywhere.models.attended import Part
-from saywhere.models.patchioner.decode import Writing
+from saywhere.models.patchioner.decode import GenerationConfig
 from tests.models import oscar_small
 
 IMAGES = {str(i): one for i, one in enumerate(oscar_small.images())}
@@ -58,7 +58,7 @@ def test_diagnostic_objects_and_states_and_captions_are_had_of_every_image() -> 
     assert np.isfinite(states).all()
     inputs = pooled_many(model, IDS, IMAGES.__getitem__, over="inputs")
     assert np.isfinite(inputs).all(axis=1).tolist() == [True, True, True, False, False, True]
-    how = Writing("greedy", max_words=4)
+    how = GenerationConfig("greedy", max_words=4)
     before = write_many(model, IDS, IMAGES.__getitem__, how=how, batch=4)
     gone = {"0": removal(IMAGES["0"], IMAGES["0"].tags)}
     after = write_many(model, IDS, removed(IMAGES.__getitem__, gone), how=how)

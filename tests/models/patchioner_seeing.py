@@ -13,8 +13,8 @@ from saywhere.core import Frame
 from saywhere.language.vocabulary import Vocabulary
 from saywhere.models.patchioner.alignment import LinearAlignment
 from saywhere.models.patchioner.config import DecoderConfig
-from saywhere.models.patchioner.consensus import Agreement
-from saywhere.models.patchioner.decode import Writing, Written
+from saywhere.models.patchioner.consensus import ConsensusConfig
+from saywhere.models.patchioner.decode import GenerationConfig, Written
 from saywhere.models.patchioner.decoder import PrefixDecoder
 from saywhere.models.patchioner.gap import Direct, Gap, MemoryGap
 from saywhere.models.patchioner.memory import MemoryBank
@@ -76,12 +76,12 @@ class ThingWriter:
     """Says the thing that a vector is most of, and keeps how it was asked."""
 
     def __init__(self) -> None:
-        self.asked: list[Writing] = []
+        self.asked: list[GenerationConfig] = []
 
     def write(
-        self, vectors: ArrayLike, how: Writing | None = None, prompts: Sequence[str] | None = None
+        self, vectors: ArrayLike, how: GenerationConfig | None = None, prompts: Sequence[str] | None = None
     ) -> list[Written]:
-        self.asked.append(how or Writing())
+        self.asked.append(how or GenerationConfig())
         return [Written(f"a {THINGS[i]}", -0.1, (-0.1,)) for i in np.asarray(vectors).argmax(axis=1)]
 
 
@@ -175,5 +175,5 @@ def agreeing_seer() -> Seer:
     """Draws texts for scenes and keeps the one that agrees with the memory; regions it writes greedily."""
     made = seer(MemoryGap(bank(), 0.1))
     made.writer = attentive_decoder()
-    made.manners = Manners(whole=Agreement(draws=8, temperature=2.0, min_words=2))
+    made.manners = Manners(whole=ConsensusConfig(draws=8, temperature=2.0, min_words=2))
     return made

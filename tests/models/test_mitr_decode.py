@@ -14,7 +14,7 @@ from bench.bench_mitr import Watch
 from saywhere.core import InvalidValue, UnknownName
 from saywhere.language.vocabulary import END_ID
 from saywhere.models.mitr import MITR, Batch, Decoding, collate, decode
-from saywhere.models.mitr.decode import Said
+from saywhere.models.mitr.decode import Hypothesis
 from saywhere.models.mitr.layers import padding_mask
 from saywhere.models.mitr.network import Memory
 from tests.models.small import batch, narratives, network
@@ -39,12 +39,12 @@ def memory(model: MITR, one: Batch) -> Memory:
     return model.encode_images(one.images)
 
 
-def captions(model: MITR, one: Batch, decoding: Decoding, seed: int = 0) -> list[Said]:
+def captions(model: MITR, one: Batch, decoding: Decoding, seed: int = 0) -> list[Hypothesis]:
     generator = torch.Generator().manual_seed(seed)
     return decode.caption(model, memory(model, one), one.boxes, mask(one), decoding, generator)
 
 
-def ids(said: list[Said]) -> list[list[int]]:
+def ids(said: list[Hypothesis]) -> list[list[int]]:
     return [list(one.ids) for one in said]
 
 
@@ -177,11 +177,11 @@ def test_whole_sentences_end_with_the_end_of_a_sentence(method: str) -> None:
 def test_a_text_that_runs_out_of_words_is_cut_back_to_its_last_sentence() -> None:
     decoding = Decoding(finish_sentence=True, sentence_ends=(9,))
     boxes = torch.rand(5, 5)
-    cut = decode._whole_sentences(Said((3, 9, 4, 9, 5), -1.0, False, boxes), decoding)
+    cut = decode._whole_sentences(Hypothesis((3, 9, 4, 9, 5), -1.0, False, boxes), decoding)
     assert cut.ids == (3, 9, 4, 9)
     assert cut.boxes is not None
     assert torch.equal(cut.boxes, boxes[:4])
-    assert decode._whole_sentences(Said((3, 4), -1.0, False), decoding).ids == (3, 4)
+    assert decode._whole_sentences(Hypothesis((3, 4), -1.0, False), decoding).ids == (3, 4)
 
 
 @pytest.mark.parametrize("method", ["greedy", "beam", "nucleus"])
@@ -227,12 +227,12 @@ def test_beam_search_keeps_no_scores_of_earlier_places(places: int) -> None:
 def test_decoding_leaves_the_network_as_it_was() -> None:
     model, one, decoding = network(), batch(), Decoding(beams=2, max_words=6)
     seen = memory(model, one)
-    resting = decode.joint(model, seen, decoding)
+    eval_mode = decode.joint(model, seen, decoding)
     assert not model.training
     learning = decode.joint(model.train(), seen, decoding)
     assert model.training
     assert model.word_stream.training
-    assert ids(learning) == ids(resting)
+    assert ids(learning) == ids(eval_mode)
 
 
 @pytest.mark.parametrize("method", ["greedy", "beam", "nucleus"])

@@ -12,10 +12,10 @@ from saywhere.core import InvalidValue, UnknownName
 from saywhere.models.oscar import Oscar
 from saywhere.models.oscar.batch import CaptionBatch
 from saywhere.models.oscar.decode import _rules
-from saywhere.models.patchioner.decode import Said, Writing, search
+from saywhere.models.patchioner.decode import GenerationConfig, Hypothesis, search
 from tests.models import oscar_small as small
 
-BEAM = Writing("beam", beams=5)
+BEAM = GenerationConfig("beam", beams=5)
 
 
 class Again:
@@ -47,15 +47,17 @@ class Again:
         return self.model(batch, lengths[:, None] - 1)[:, 0]
 
 
-def again(model: Oscar, images: list, how: Writing, level: int = 0) -> list[Said]:
+def again(model: Oscar, images: list, how: GenerationConfig, level: int = 0) -> list[Hypothesis]:
     most = how.most_words(model.config.max_words)
     with torch.no_grad():
         return search(Again(model, images, level), _rules(model, how, most))
 
 
-@pytest.mark.parametrize("how", [BEAM, Writing("greedy"), Writing("beam", beams=3, no_repeat=2, max_words=7)])
+@pytest.mark.parametrize(
+    "how", [BEAM, GenerationConfig("greedy"), GenerationConfig("beam", beams=3, no_repeat=2, max_words=7)]
+)
 @pytest.mark.parametrize("seed", range(4))
-def test_what_is_kept_between_words_changes_neither_words_nor_scores(how: Writing, seed: int) -> None:
+def test_what_is_kept_between_words_changes_neither_words_nor_scores(how: GenerationConfig, seed: int) -> None:
     model = small.network(seed, levels=("object", "scene"))
     images = [*small.images(), *(small.image(10 + i, i, i % 4) for i in range(8))]
     for number, level in enumerate(model.config.levels):
@@ -86,7 +88,7 @@ def test_the_score_is_the_mean_log_probability_with_the_end() -> None:
     model = small.network()
     with torch.no_grad():
         model.word_bias[model.coding.sep_id] = 9.0
-    (one,) = model.write([small.image()], how=Writing("beam", min_words=3))
+    (one,) = model.write([small.image()], how=GenerationConfig("beam", min_words=3))
     ids = model.reader.caption(one.text)
     batch = model.reader.batch([small.image()], [one.text], ["object"])
     with torch.no_grad():
@@ -113,11 +115,11 @@ def test_captions_have_at_most_twenty_tokens_and_no_marker_nor_unknown_word(seed
 
 def test_drawing_depends_on_the_seed_and_the_image_alone() -> None:
     model = small.network()
-    how = Writing("nucleus", seed=3, top_p=1.0)
+    how = GenerationConfig("nucleus", seed=3, top_p=1.0)
     said = [one.text for one in model.write(small.images(), how=how)]
     assert said == [one.text for one in model.write(small.images(), how=how)]
     assert said[1] == model.write([small.images()[1]], how=how)[0].text
-    assert said != [one.text for one in model.write(small.images(), how=Writing("nucleus", seed=4, top_p=1.0))]
+    assert said != [one.text for one in model.write(small.images(), how=GenerationConfig("nucleus", seed=4, top_p=1.0))]
 
 
 def test_no_image_no_caption() -> None:
@@ -145,4 +147,4 @@ def test_levels_and_limits_that_are_not_there_are_refused() -> None:
     with pytest.raises(UnknownName, match="unknown caption level 'scene'"):
         model.write([small.image()], "scene")
     with pytest.raises(InvalidValue, match="made for 20"):
-        model.write([small.image()], how=Writing(max_words=21))
+        model.write([small.image()], how=GenerationConfig(max_words=21))

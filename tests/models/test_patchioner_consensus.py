@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from saywhere.core import InvalidValue
-from saywhere.models.patchioner.consensus import Agreement, Rarity, agreed
-from saywhere.models.patchioner.decode import Writing
+from saywhere.models.patchioner.consensus import ConsensusConfig, InverseFrequency, consensus
+from saywhere.models.patchioner.decode import GenerationConfig
 from saywhere.models.patchioner.memory import Nearest
 
 MEMORY = (
@@ -22,7 +22,7 @@ MEMORY = (
     "two dogs run on a beach",
     "a man throws a frisbee to a dog",
 )
-RARITY = Rarity(MEMORY)
+RARITY = InverseFrequency(MEMORY)
 WORDS = ("a", "dog", "cat", "on", "couch", "beach", "man", "purple")
 
 
@@ -31,7 +31,7 @@ def _heard(*sentences: str, cosines: Sequence[float] = ()) -> list[Nearest]:
 
 
 def test_words_and_runs_are_as_loud_as_they_are_rare_and_as_often_as_they_are_said() -> None:
-    words, pairs, triples, fours = Rarity(["a dog", "a cat", "the dog", "a man"]).heard("A dog, a DOG!")
+    words, pairs, triples, fours = InverseFrequency(["a dog", "a cat", "the dog", "a man"]).weights("A dog, a DOG!")
     assert words == {("a",): pytest.approx(2 * math.log(4 / 3)), ("dog",): pytest.approx(2 * math.log(4 / 2))}
     assert pairs == {("a", "dog"): pytest.approx(2 * math.log(4)), ("dog", "a"): pytest.approx(math.log(4))}
     assert set(triples) == {("a", "dog", "a"), ("dog", "a", "dog")}
@@ -39,7 +39,7 @@ def test_words_and_runs_are_as_loud_as_they_are_rare_and_as_often_as_they_are_sa
 
 
 @pytest.mark.parametrize(
-    ("candidates", "heard", "best"),
+    ("candidates", "references", "best"),
     [
         (["a cat on a beach", "a dog on a couch"], ["a dog on a couch"], "a dog on a couch"),
         (["a man", "a dog", "a cup"], ["a dog on a couch", "two dogs run", "a man and a dog"], "a dog"),
@@ -51,17 +51,17 @@ def test_words_and_runs_are_as_loud_as_they_are_rare_and_as_often_as_they_are_sa
     ids=["words", "most sentences", "order", "rare words", "nothing in common", "neither case nor marks"],
 )
 def test_the_one_is_kept_whose_words_are_in_the_near_sentences(
-    candidates: list[str], heard: list[str], best: str
+    candidates: list[str], references: list[str], best: str
 ) -> None:
     for order in (candidates, candidates[::-1]):
-        assert order[agreed(order, _heard(*heard), RARITY, 0.05)] == best
+        assert order[consensus(order, _heard(*references), RARITY, 0.05)] == best
 
 
 def test_nearer_sentences_count_more_the_less_soft_it_is() -> None:
-    heard = _heard("a cat on a couch", "a man on a horse", "a man on a horse", cosines=(0.6, 0.5, 0.5))
+    references = _heard("a cat on a couch", "a man on a horse", "a man on a horse", cosines=(0.6, 0.5, 0.5))
     candidates = ["a man on a horse", "a cat on a couch"]
-    assert agreed(candidates, heard, RARITY, 0.05) == 1
-    assert agreed(candidates, heard, RARITY, 10.0) == 0
+    assert consensus(candidates, references, RARITY, 0.05) == 1
+    assert consensus(candidates, references, RARITY, 10.0) == 0
 
 
 @pytest.mark.parametrize(
@@ -74,48 +74,48 @@ def test_nearer_sentences_count_more_the_less_soft_it_is() -> None:
     ],
 )
 def test_saying_a_thing_again_does_not_win(once: str, again: str) -> None:
-    heard = _heard("a dog on a couch", "a brown dog on a bed", cosines=(0.6, 0.55))
-    assert agreed([again, once], heard, RARITY, 0.05) == 1
+    references = _heard("a dog on a couch", "a brown dog on a bed", cosines=(0.6, 0.55))
+    assert consensus([again, once], references, RARITY, 0.05) == 1
 
 
 @given(
     st.lists(st.lists(st.sampled_from(WORDS), max_size=6).map(" ".join), min_size=1, max_size=5),
     st.lists(st.sampled_from(MEMORY), min_size=1, max_size=4),
 )
-def test_the_choice_is_the_same_each_time_and_of_equals_the_first(candidates: list[str], heard: list[str]) -> None:
-    near = _heard(*heard)
-    best = agreed(candidates, near, RARITY, 0.05)
+def test_the_choice_is_the_same_each_time_and_of_equals_the_first(candidates: list[str], references: list[str]) -> None:
+    near = _heard(*references)
+    best = consensus(candidates, near, RARITY, 0.05)
     assert best == candidates.index(candidates[best])
-    assert agreed(candidates, near, Rarity(MEMORY), 0.05) == best
-    assert agreed(candidates * 2, near, RARITY, 0.05) == best
+    assert consensus(candidates, near, InverseFrequency(MEMORY), 0.05) == best
+    assert consensus(candidates * 2, near, RARITY, 0.05) == best
 
 
 def test_texts_that_have_nothing_in_common_with_the_sentences_are_equals() -> None:
-    assert agreed(["", "zebra", "purple zebra"], _heard("a dog"), RARITY, 0.05) == 0
+    assert consensus(["", "zebra", "purple zebra"], _heard("a dog"), RARITY, 0.05) == 0
     # In a memory of one sentence all words are equally usual.
-    assert agreed(["a cat", "a dog"], _heard("a dog"), Rarity(["a dog"]), 0.05) == 0
+    assert consensus(["a cat", "a dog"], _heard("a dog"), InverseFrequency(["a dog"]), 0.05) == 0
 
 
 def test_without_candidates_or_sentences_there_is_no_consensus() -> None:
     with pytest.raises(InvalidValue, match="needs candidates"):
-        agreed([], _heard("a dog"), RARITY, 0.05)
+        consensus([], _heard("a dog"), RARITY, 0.05)
     with pytest.raises(InvalidValue, match="and sentences"):
-        agreed(["a dog"], [], RARITY, 0.05)
+        consensus(["a dog"], [], RARITY, 0.05)
     with pytest.raises(InvalidValue, match="there are none"):
-        Rarity([])
+        InverseFrequency([])
 
 
 def test_an_agreement_says_how_its_candidates_are_written() -> None:
-    way = Agreement(beams=2, draws=4, temperature=0.5, top_p=0.8, no_repeat=1, min_words=4)
-    assert way.careful == Writing("beam", beams=2, no_repeat=1, min_words=4)
-    assert way.drawing == Writing("nucleus", top_p=0.8, temperature=0.5, no_repeat=1, min_words=4)
+    way = ConsensusConfig(beams=2, draws=4, temperature=0.5, top_p=0.8, no_repeat=1, min_words=4)
+    assert way.careful == GenerationConfig("beam", beams=2, no_repeat=1, min_words=4)
+    assert way.drawing == GenerationConfig("nucleus", top_p=0.8, temperature=0.5, no_repeat=1, min_words=4)
 
 
 def test_phrases_are_not_heard_where_there_are_sentences() -> None:
     near = _heard("a dog", "a dog on a couch", "dogs", "a dog on the beach", "a man on a horse")
-    said = [one.sentence for one in Agreement(nearest=2, min_words=5).heard(near)]
+    said = [one.sentence for one in ConsensusConfig(nearest=2, min_words=5).references(near)]
     assert said == ["a dog on a couch", "a dog on the beach"]
-    assert Agreement(nearest=2, min_words=9).heard(near) == near[:2]
+    assert ConsensusConfig(nearest=2, min_words=9).references(near) == near[:2]
 
 
 @pytest.mark.parametrize(
@@ -123,4 +123,4 @@ def test_phrases_are_not_heard_where_there_are_sentences() -> None:
 )
 def test_an_agreement_of_nothing_is_refused(changes: dict[str, float]) -> None:
     with pytest.raises(InvalidValue, match="agreement"):
-        Agreement(**changes)  # type: ignore[arg-type]
+        ConsensusConfig(**changes)  # type: ignore[arg-type]

@@ -15,16 +15,16 @@ from torch.nn import functional
 
 from saywhere.core import InvalidFile, InvalidValue, UnknownName
 from saywhere.language.vocabulary import BEGIN_ID, END_ID, PAD_ID
-from saywhere.models.patchioner.decode import Said, Steps
-from saywhere.models.patchioner.decoder import DecoderConfig, PrefixDecoder, Writing, Written
+from saywhere.models.patchioner.decode import Hypothesis, Steps
+from saywhere.models.patchioner.decoder import DecoderConfig, GenerationConfig, PrefixDecoder, Written
 from tests.models.patchioner_small import SIZE, decoder, vectors, vocabulary
 
 ALL = [
-    Writing(),
-    Writing("beam", beams=3),
-    Writing("beam", beams=4, length_penalty=0.0, no_repeat=2),
-    Writing("nucleus", seed=4),
-    Writing(no_repeat=1, min_words=3),
+    GenerationConfig(),
+    GenerationConfig("beam", beams=3),
+    GenerationConfig("beam", beams=4, length_penalty=0.0, no_repeat=2),
+    GenerationConfig("nucleus", seed=4),
+    GenerationConfig(no_repeat=1, min_words=3),
 ]
 
 
@@ -41,7 +41,7 @@ def uncached_logprobs(model: PrefixDecoder, vector: np.ndarray, text: str, ended
 
 
 @pytest.mark.parametrize("how", ALL)
-def test_cached_writing_scores_as_the_plain_forward_pass_does(how: Writing) -> None:
+def test_cached_writing_scores_as_the_plain_forward_pass_does(how: GenerationConfig) -> None:
     model, rows = decoder(), vectors(6)
     for vector, one in zip(rows, model.write(rows, how), strict=True):
         expected = uncached_logprobs(model, vector, one.text, one.ended)
@@ -50,7 +50,7 @@ def test_cached_writing_scores_as_the_plain_forward_pass_does(how: Writing) -> N
 
 
 @pytest.mark.parametrize("how", ALL)
-def test_a_vector_gets_the_same_words_alone_and_in_a_batch(how: Writing) -> None:
+def test_a_vector_gets_the_same_words_alone_and_in_a_batch(how: GenerationConfig) -> None:
     model, rows = decoder(), vectors(9)
     together = model.write(rows, how)
     assert len({one.text for one in together}) > 2
@@ -115,9 +115,9 @@ def test_a_beam_wide_enough_finds_the_best_text_there_is(penalty: float, seed: i
 
     draw = torch.Generator().manual_seed(seed)
     first, table = 2 * torch.randn(3, 4, generator=draw), 2 * torch.randn(4, 4, generator=draw)
-    rules = Rules(Writing("beam", beams=200, length_penalty=penalty), 4, (0,))
+    rules = Rules(GenerationConfig("beam", beams=200, length_penalty=penalty), 4, (0,))
     steps: Steps = Chain(first, table)
-    found: list[Said] = search(steps, rules)
+    found: list[Hypothesis] = search(steps, rules)
     for row, said in zip(first, found, strict=True):
         score, tokens = best_by_trying(row, table, 4, penalty)
         assert list(said.tokens) == tokens
@@ -135,8 +135,8 @@ def test_a_run_of_words_does_not_come_twice_if_that_is_forbidden() -> None:
         return sum(len(r) - len(set(r)) for r in runs)
 
     assert repeats(model.write(rows), 3) > 0
-    assert repeats(model.write(rows, Writing(no_repeat=3)), 3) == 0
-    assert repeats(model.write(rows, Writing("beam", beams=2, no_repeat=3)), 3) == 0
+    assert repeats(model.write(rows, GenerationConfig(no_repeat=3)), 3) == 0
+    assert repeats(model.write(rows, GenerationConfig("beam", beams=2, no_repeat=3)), 3) == 0
 
 
 def test_the_unknown_word_is_never_said_and_no_text_is_empty() -> None:
@@ -144,7 +144,7 @@ def test_the_unknown_word_is_never_said_and_no_text_is_empty() -> None:
     with torch.no_grad():
         model.words.weight[model.vocabulary.unknown_id] *= 50
         model.words.weight[END_ID] *= 50
-    for how in (Writing(), Writing("beam"), Writing("nucleus")):
+    for how in (GenerationConfig(), GenerationConfig("beam"), GenerationConfig("nucleus")):
         texts = [one.text for one in model.write(rows, how)]
         assert all(texts)
         assert not any("<unk>" in text for text in texts)
@@ -152,10 +152,10 @@ def test_the_unknown_word_is_never_said_and_no_text_is_empty() -> None:
 
 def test_sampling_follows_the_seed_and_keeps_to_the_likeliest_words() -> None:
     model, rows = decoder(), vectors(8)
-    first, again, other = (model.write(rows, Writing("nucleus", seed=s)) for s in (1, 1, 2))
+    first, again, other = (model.write(rows, GenerationConfig("nucleus", seed=s)) for s in (1, 1, 2))
     assert first == again
     assert [one.text for one in first] != [one.text for one in other]
-    narrow = model.write(rows, Writing("nucleus", top_p=1e-9))
+    narrow = model.write(rows, GenerationConfig("nucleus", top_p=1e-9))
     assert [one.text for one in narrow] == [one.text for one in model.write(rows)]
 
 
@@ -165,7 +165,7 @@ def test_sampling_draws_words_as_often_as_they_are_likely() -> None:
     scores = torch.tensor([0.5, 0.3, 0.15, 0.05]).log()
     count = 4000
     chances = draws([str(i).encode() for i in range(count)], 0, 1)
-    rules = Rules(Writing("nucleus", top_p=0.9, min_words=0), 1, (9,))
+    rules = Rules(GenerationConfig("nucleus", top_p=0.9, min_words=0), 1, (9,))
     said = search(Chain(scores.expand(count, 4), scores.expand(4, 4)), rules, chances)
     shares = np.bincount([one.tokens[0] for one in said], minlength=4) / count
     np.testing.assert_allclose(shares, [0.5 / 0.95, 0.3 / 0.95, 0.15 / 0.95, 0], atol=0.025)
@@ -174,7 +174,7 @@ def test_sampling_draws_words_as_often_as_they_are_likely() -> None:
 def test_several_texts_are_drawn_as_write_draws_them_one_seed_after_the_other(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    model, rows, how = decoder(), vectors(5), Writing("nucleus", seed=4, temperature=1.5)
+    model, rows, how = decoder(), vectors(5), GenerationConfig("nucleus", seed=4, temperature=1.5)
     drawn = model.draw(rows, 3, how)
     assert len({one.text for texts in drawn for one in texts}) > 5
     for seed in range(3):
@@ -189,7 +189,7 @@ def test_several_texts_are_drawn_as_write_draws_them_one_seed_after_the_other(
 
 
 def test_what_is_drawn_does_not_depend_on_neighbours_nor_on_how_much_is_drawn() -> None:
-    model, rows, how = decoder(), vectors(4), Writing("nucleus")
+    model, rows, how = decoder(), vectors(4), GenerationConfig("nucleus")
     together = [[one.text for one in texts] for texts in model.draw(rows[::-1], 5, how)][::-1]
     for row, texts in zip(rows, together, strict=True):
         assert [one.text for one in model.draw(row[None], 2, how)[0]] == texts[:2]
@@ -262,7 +262,7 @@ def test_nothing_over_words_and_places_is_kept_by_a_beam() -> None:
     with torch.no_grad():
         model.words.weight[END_ID] = 0
     with Watch(model.config.words + 1) as watch:
-        model.write(rows, Writing("beam", beams=3))
+        model.write(rows, GenerationConfig("beam", beams=3))
     # The table of words, seen from the side, is as wide as scores are.
     kept = watch.most - model.words.weight.numel()
     assert 0 < kept <= 4 * 7 * 3 * (model.config.words + 1)
@@ -279,13 +279,13 @@ def test_no_vectors_give_no_texts() -> None:
         (lambda model: model.write(np.full((2, SIZE), np.nan)), InvalidValue, "row 0 holds NaN"),
         (lambda model: model.write(vectors(2), prompts=["a"]), InvalidValue, "1 for 2 vectors"),
         (lambda model: model.write(vectors(1), prompts=["a"]), InvalidValue, "learnt with up to 0"),
-        (lambda model: model.write(vectors(1), Writing(max_words=10)), InvalidValue, "made for 9"),
-        (lambda model: model.draw(vectors(1), 2, Writing("beam")), InvalidValue, "drawn by 'nucleus'"),
-        (lambda model: model.draw(vectors(1), 0, Writing("nucleus")), InvalidValue, "not at least 1"),
-        (lambda model: model.draw(np.zeros((2, 5)), 2, Writing("nucleus")), InvalidValue, "shape"),
-        (lambda model: Writing("greddy"), UnknownName, "Did you mean 'greedy'"),
-        (lambda model: Writing(top_p=0), InvalidValue, "top_p"),
-        (lambda model: Writing(beams=0), InvalidValue, "not positive"),
+        (lambda model: model.write(vectors(1), GenerationConfig(max_words=10)), InvalidValue, "made for 9"),
+        (lambda model: model.draw(vectors(1), 2, GenerationConfig("beam")), InvalidValue, "drawn by 'nucleus'"),
+        (lambda model: model.draw(vectors(1), 0, GenerationConfig("nucleus")), InvalidValue, "not at least 1"),
+        (lambda model: model.draw(np.zeros((2, 5)), 2, GenerationConfig("nucleus")), InvalidValue, "shape"),
+        (lambda model: GenerationConfig("greddy"), UnknownName, "Did you mean 'greedy'"),
+        (lambda model: GenerationConfig(top_p=0), InvalidValue, "top_p"),
+        (lambda model: GenerationConfig(beams=0), InvalidValue, "not positive"),
         (lambda model: DecoderConfig(10, 4, width=6, heads=4), InvalidValue, "does not divide"),
         (lambda model: DecoderConfig(10, 4, dropout=1.0), InvalidValue, "not in"),
         (lambda model: PrefixDecoder(DecoderConfig(3, 4), vocabulary()), InvalidValue, "config says 3"),
@@ -300,7 +300,7 @@ def test_a_network_whose_weights_are_nan_says_so() -> None:
     model = decoder()
     with torch.no_grad():
         model.norm.weight[0] = math.nan
-    for how in (Writing(), Writing("beam")):
+    for how in (GenerationConfig(), GenerationConfig("beam")):
         with pytest.raises(InvalidValue, match="NaN"):
             model.write(vectors(1), how)
 

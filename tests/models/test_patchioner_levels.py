@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from saywhere.core import Box, InvalidFile, InvalidValue, Point, UnknownName, WholeImage
 from saywhere.models.patchioner import look as patchioner_look
-from saywhere.models.patchioner.consensus import Agreement
-from saywhere.models.patchioner.decode import Writing
+from saywhere.models.patchioner.consensus import ConsensusConfig
+from saywhere.models.patchioner.decode import GenerationConfig
 from saywhere.models.patchioner.decoder import PrefixDecoder
 from saywhere.models.patchioner.gap import Direct, MemoryGap
 from saywhere.models.patchioner.levels import check_level, check_names, checked_levels
@@ -59,7 +59,7 @@ def test_a_seer_tells_its_levels_and_has_the_skill_of_scenes() -> None:
 def test_a_caption_at_a_level_is_what_its_writer_says_to_the_levels_name(level: str, gap: MemoryGap | None) -> None:
     look = scenic_seer(gap).look(photo())
     vectors = (gap or Direct()).close(look.sight.vectors(REGIONS)).vectors
-    expected = level_decoder().write(vectors, Writing(), [level] * len(REGIONS))
+    expected = level_decoder().write(vectors, GenerationConfig(), [level] * len(REGIONS))
     said = look.captions(REGIONS, level=level)
     assert [one.text for one in said] == [one.text for one in expected]
     assert [one.score for one in said] == pytest.approx([one.score for one in expected], abs=1e-5)
@@ -96,31 +96,34 @@ def test_one_caption_at_a_level_is_a_batch_of_one(numbers: list[int], level: str
 def test_objects_are_told_the_same_with_and_without_levels() -> None:
     plain, scenic = (agreeing_seer() for _ in range(2))
     scenic.level_writer, scenic.levels = level_decoder(), ("object", *LEVELS)
-    scenic.manners = Manners(whole=plain.manners.whole, level=Writing("beam", beams=2))
+    scenic.manners = Manners(whole=plain.manners.whole, level=GenerationConfig("beam", beams=2))
     first, second = (one.look(photo()) for one in (plain, scenic))
     assert first.captions(REGIONS) == second.captions(REGIONS) == second.captions(REGIONS, level="object")
     assert first.narrate().caption == second.narrate().caption
     # The care that is taken with whole photos is for objects alone.
     vectors = second.sight.vectors([WholeImage()])
-    [expected] = level_decoder().write(vectors, Writing("beam", beams=2), ["action"])
+    [expected] = level_decoder().write(vectors, GenerationConfig("beam", beams=2), ["action"])
     assert second.caption(level="action").text == expected.text
 
 
 def test_how_to_write_is_the_levels_own_unless_it_is_said() -> None:
     tiny = scenic_seer()
     vectors = tiny.look(photo()).sight.vectors([WholeImage()])
-    ways = {how: level_decoder().write(vectors, how, ["action"])[0].text for how in (Writing(), Writing("beam"))}
+    ways = {
+        how: level_decoder().write(vectors, how, ["action"])[0].text
+        for how in (GenerationConfig(), GenerationConfig("beam"))
+    }
     assert len(set(ways.values())) == 2
-    tiny.manners = Manners(writing=Writing(), level=Writing("beam"))
-    assert tiny.look(photo()).caption(level="action").text == ways[Writing("beam")]
-    assert tiny.look(photo()).caption(how=Writing(), level="action").text == ways[Writing()]
-    tiny.manners = Manners(writing=Writing())
-    assert tiny.look(photo()).caption(level="action").text == ways[Writing()]
+    tiny.manners = Manners(writing=GenerationConfig(), level=GenerationConfig("beam"))
+    assert tiny.look(photo()).caption(level="action").text == ways[GenerationConfig("beam")]
+    assert tiny.look(photo()).caption(how=GenerationConfig(), level="action").text == ways[GenerationConfig()]
+    tiny.manners = Manners(writing=GenerationConfig())
+    assert tiny.look(photo()).caption(level="action").text == ways[GenerationConfig()]
 
 
 def test_a_level_may_be_written_by_consensus_whatever_the_region() -> None:
     tiny = scenic_seer()
-    way = Agreement(2, 6, temperature=2.0, min_words=2)
+    way = ConsensusConfig(2, 6, temperature=2.0, min_words=2)
     tiny.manners = Manners(level=way)
     look = tiny.look(photo())
     vectors = look.sight.vectors(REGIONS)
@@ -131,12 +134,12 @@ def test_a_level_may_be_written_by_consensus_whatever_the_region() -> None:
 
 
 def test_texts_are_drawn_after_a_prompt_as_they_are_written_after_it() -> None:
-    model, way = level_decoder(), Writing("nucleus", temperature=2.0, seed=4)
+    model, way = level_decoder(), GenerationConfig("nucleus", temperature=2.0, seed=4)
     vectors = bank().vectors.astype("float32")
     prompts = ["scene", "", "action"]
     drawn = model.draw(vectors, 3, way, prompts)
     for number in range(3):
-        seeded = Writing("nucleus", temperature=2.0, seed=4 + number)
+        seeded = GenerationConfig("nucleus", temperature=2.0, seed=4 + number)
         written = model.write(vectors, seeded, prompts)
         assert [texts[number].text for texts in drawn] == [one.text for one in written]
     plain = model.draw(vectors, 3, way)
@@ -149,7 +152,7 @@ def test_the_scores_of_a_levels_words_are_those_that_its_writer_gives_its_own_te
     for gap in (None, MemoryGap(bank(), 0.1)):
         tiny = scenic_seer(gap)
         look = tiny.look(photo())
-        [written], _ = tiny.tell(look.sight.vectors([Box(*LEFT)]), Writing(), level="action")
+        [written], _ = tiny.tell(look.sight.vectors([Box(*LEFT)]), GenerationConfig(), level="action")
         scores = [look.word_score(Box(*LEFT), written.text, i, "action") for i in range(len(written.text.split()))]
         there = torch.ones(1, len(scores[0].cells), dtype=torch.bool)
         total = sum(one(one.features[None], there, torch.zeros(1)).item() for one in scores)
@@ -203,7 +206,7 @@ def test_levels_of_any_other_writer_are_taken_at_their_word() -> None:
     check_names(["mood"])
     check_level("mood", ("object", "mood"), "tiny")
     with pytest.raises(InvalidValue, match="not a ThingWriter"):
-        _with_thing_writer().look(photo()).caption(how=Agreement(), level="mood")
+        _with_thing_writer().look(photo()).caption(how=ConsensusConfig(), level="mood")
 
 
 def _with_thing_writer() -> Seer:
@@ -239,16 +242,16 @@ def test_a_folder_says_which_levels_there_are_and_how_they_are_written(folder: P
     opened = _opened(folder)
     assert opened.levels == ("object", *LEVELS)
     assert isinstance(opened.level_gap, Direct)
-    assert opened.manners.level == Writing("beam", beams=2)
+    assert opened.manners.level == GenerationConfig("beam", beams=2)
     vectors = opened.look(photo()).sight.vectors([WholeImage()])
-    [expected] = level_decoder().write(vectors, Writing("beam", beams=2), ["scene"])
+    [expected] = level_decoder().write(vectors, GenerationConfig("beam", beams=2), ["scene"])
     assert opened.look(photo()).scene().text == expected.text
     remembering = _opened(folder, level_gap="memory", level_beams=1, no_repeat=2)
     assert isinstance(remembering.level_gap, MemoryGap)
     assert remembering.level_gap.temperature == CONFIG["temperature"]
-    assert remembering.manners.level == Writing("greedy", beams=1, no_repeat=2)
+    assert remembering.manners.level == GenerationConfig("greedy", beams=1, no_repeat=2)
     agreeing = _opened(folder, level_beams=3, level_draws=4)
-    assert agreeing.manners.level == Agreement(3, 4, no_repeat=0, min_words=3)
+    assert agreeing.manners.level == ConsensusConfig(3, 4, no_repeat=0, min_words=3)
     without = _opened(folder, levels=[], level_writer="")
     assert (without.levels, without.level_writer, without.manners.level) == (("object",), None, None)
 

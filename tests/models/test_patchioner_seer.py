@@ -14,8 +14,8 @@ from PIL import Image
 
 from saywhere.core import Box, BoxSet, InvalidFile, InvalidValue, Point, Trace, UnknownName, WholeImage
 from saywhere.models.folder import save_part
-from saywhere.models.patchioner.consensus import Agreement, Rarity, agreed
-from saywhere.models.patchioner.decode import Writing
+from saywhere.models.patchioner.consensus import ConsensusConfig, InverseFrequency, consensus
+from saywhere.models.patchioner.decode import GenerationConfig
 from saywhere.models.patchioner.gap import MemoryGap
 from saywhere.models.patchioner.memory import Nearest
 from saywhere.models.patchioner.seer import Manners, Seer, open_seer, read_config, save_config
@@ -91,7 +91,7 @@ def test_a_caption_tells_how_near_the_nearest_sentence_is_and_whether_that_will_
 
 def test_how_to_write_reaches_the_writer() -> None:
     tiny = seer()
-    tiny.look(photo()).caption(how=Writing("beam", beams=7))
+    tiny.look(photo()).caption(how=GenerationConfig("beam", beams=7))
     assert isinstance(tiny.writer, ThingWriter)
     assert tiny.writer.asked[-1].beams == 7
 
@@ -113,7 +113,7 @@ def test_scenes_are_written_by_consensus_and_other_regions_are_not_in_any_order_
 ) -> None:
     tiny = agreeing_seer()
     look = tiny.look(photo())
-    careful, plain = ([look.caption(one, how) for one in REGIONS] for how in (tiny.manners.whole, Writing()))
+    careful, plain = ([look.caption(one, how) for one in REGIONS] for how in (tiny.manners.whole, GenerationConfig()))
     assert all(one.text != other.text for one, other in zip(careful[:3], plain[:3], strict=True))
     said = look.captions([REGIONS[number] for number in numbers])
     assert len(said) == len(numbers)
@@ -126,11 +126,11 @@ def test_scenes_are_written_by_consensus_and_other_regions_are_not_in_any_order_
 def test_how_to_write_if_it_is_said_holds_for_the_whole_photo_too() -> None:
     look = agreeing_seer().look(photo())
     plain = attentive_decoder().write(MemoryGap(bank(), 0.1).close(look.sight.vectors([WholeImage()])).vectors)
-    assert look.caption(how=Writing()).text == plain[0].text
+    assert look.caption(how=GenerationConfig()).text == plain[0].text
 
 
 def test_the_consensus_is_among_two_careful_texts_and_those_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
-    tiny, way = agreeing_seer(), Agreement(2, 6, temperature=2.0, nearest=2, softness=0.1, min_words=2)
+    tiny, way = agreeing_seer(), ConsensusConfig(2, 6, temperature=2.0, nearest=2, softness=0.1, min_words=2)
     look = tiny.look(photo())
     vectors = look.sight.vectors([WholeImage(), Box(*TOP_RIGHT)])
     closed, writer = tiny.gap.close(vectors).vectors, attentive_decoder()
@@ -146,15 +146,17 @@ def test_the_consensus_is_among_two_careful_texts_and_those_drawn(monkeypatch: p
     assert min(len(set(texts)) for texts in candidates) > 3
     assert any(first != second for first, second, *_ in candidates)
     heard = bank().project(vectors, nearest=2).nearest
-    best = [agreed(texts, near, Rarity(SENTENCES), 0.1) for texts, near in zip(candidates, heard, strict=True)]
+    best = [
+        consensus(texts, near, InverseFrequency(SENTENCES), 0.1) for texts, near in zip(candidates, heard, strict=True)
+    ]
     expected = [texts[number] for texts, number in zip(candidates, best, strict=True)]
     asked: list[list[str]] = []
 
-    def remembering(texts: list[str], near: list[Nearest], rarity: Rarity, softness: float) -> int:
+    def remembering(texts: list[str], near: list[Nearest], rarity: InverseFrequency, softness: float) -> int:
         asked.append(texts)
-        return agreed(texts, near, rarity, softness)
+        return consensus(texts, near, rarity, softness)
 
-    monkeypatch.setattr("saywhere.models.patchioner.seer.agreed", remembering)
+    monkeypatch.setattr("saywhere.models.patchioner.seer.consensus", remembering)
     assert [one.text for one in look.captions_of(vectors, way)] == expected
     assert asked == candidates
     assert [one.text for one in tiny.tell(vectors, way)[0]] == expected
@@ -162,7 +164,7 @@ def test_the_consensus_is_among_two_careful_texts_and_those_drawn(monkeypatch: p
 
 def test_consensus_needs_a_writer_that_can_draw() -> None:
     with pytest.raises(InvalidValue, match="not a ThingWriter"):
-        seer().look(photo()).caption(how=Agreement())
+        seer().look(photo()).caption(how=ConsensusConfig())
 
 
 def test_a_text_is_found_word_by_word_with_a_trace_through_its_boxes() -> None:
@@ -278,12 +280,12 @@ def test_a_seer_opens_from_its_folder_with_any_of_its_writers(folder: Path) -> N
         writer: open_seer(folder, writer, encoder=ColourEncoder(), detector=ThingFinder()) for writer in ("", "paired")
     }
     assert [one.name for one in opened.values()] == ["tiny", "tiny:paired"]
-    assert opened[""].manners.writing == Writing("beam", beams=3)
+    assert opened[""].manners.writing == GenerationConfig("beam", beams=3)
     assert (opened[""].blend.whole, opened[""].blend.region, opened[""].blend.classes) == (0.1, 1.5, 0.0)
     whole = opened[""].look(photo()).caption()
     [expected] = decoder(0).write(
         MemoryGap(bank(), 0.02).close(opened[""].look(photo()).sight.vectors([WholeImage()])).vectors,
-        Writing("beam", beams=3),
+        GenerationConfig("beam", beams=3),
     )
     assert whole.text == expected.text
     assert any(
@@ -311,11 +313,11 @@ def test_class_names_need_an_encoder_with_a_classifier(folder: Path) -> None:
 
 def test_a_folder_says_how_whole_photos_are_written_and_how_alike_missed_things_must_be(folder: Path) -> None:
     assert open_seer(folder, encoder=ColourEncoder(), detector=ThingFinder()).manners == Manners(
-        0.5, 0.2, 0.0, Writing("beam", beams=3)
+        0.5, 0.2, 0.0, GenerationConfig("beam", beams=3)
     )
     save_config(folder, CONFIG | {"draws": 4, "no_repeat": 2, "least_missed": 0.6})
     assert open_seer(folder, encoder=ColourEncoder(), detector=ThingFinder()).manners == Manners(
-        0.5, 0.2, 0.6, Writing("beam", beams=3, no_repeat=2), Agreement(3, 4, no_repeat=2)
+        0.5, 0.2, 0.6, GenerationConfig("beam", beams=3, no_repeat=2), ConsensusConfig(3, 4, no_repeat=2)
     )
 
 

@@ -11,7 +11,7 @@ from torch.nn import functional
 
 from saywhere.core import InvalidValue
 from saywhere.language.vocabulary import BEGIN_ID, END_ID, PAD_ID, Vocabulary
-from saywhere.models.patchioner.decode import Writing
+from saywhere.models.patchioner.decode import GenerationConfig
 from saywhere.models.updown import RegionFeatures, UpDnCaptioner, caption, caption_loss, word_score
 from saywhere.models.updown.decode import CaptionSteps, write
 from tests.models import updown_small as small
@@ -92,9 +92,9 @@ def test_a_beam_of_1_says_what_greedy_says(length_penalty: float) -> None:
     for seed in range(5):
         model = small.captioner(seed)
         regions, present, _ = small.scene(seed)
-        sight = model.look(regions, present)
-        beam = write(model, sight, Writing("beam", beams=1, length_penalty=length_penalty))
-        greedy = write(model, sight, Writing("greedy"))
+        encoded = model.look(regions, present)
+        beam = write(model, encoded, GenerationConfig("beam", beams=1, length_penalty=length_penalty))
+        greedy = write(model, encoded, GenerationConfig("greedy"))
         assert [one.tokens for one in beam] == [one.tokens for one in greedy]
         assert [one.score for one in beam] == pytest.approx([one.score for one in greedy])
 
@@ -108,9 +108,9 @@ def _tiny(seed: int) -> UpDnCaptioner:
 def test_a_beam_as_wide_as_all_captions_finds_the_best_there_is(seed: int, length_penalty: float) -> None:
     model = _tiny(seed)
     regions, present, _ = small.scene(seed, (3, 2))
-    sight = model.look(regions, present)
-    wide = write(model, sight, Writing("beam", beams=small.WORDS**3, length_penalty=length_penalty))
-    greedy = write(model, sight, Writing("greedy"))
+    encoded = model.look(regions, present)
+    wide = write(model, encoded, GenerationConfig("beam", beams=small.WORDS**3, length_penalty=length_penalty))
+    greedy = write(model, encoded, GenerationConfig("greedy"))
     pieces = range(3, 3 + small.WORDS)
     texts = [(*text, END_ID) for n in (1, 2) for text in itertools.product(pieces, repeat=n)]
     texts += list(itertools.product(pieces, repeat=3))
@@ -147,7 +147,7 @@ def _speaker(seed: int = 0) -> UpDnCaptioner:
 
 @pytest.mark.parametrize("method", ["greedy", "beam", "nucleus"])
 def test_captions_come_in_words_with_a_look_for_each(method: str) -> None:
-    how = Writing(method, seed=4)
+    how = GenerationConfig(method, seed=4)
     rng = np.random.default_rng(0)
     images = [RegionFeatures(rng.normal(size=(n, small.REGION)), small.boxes_xyxy(rng, n)) for n in (2, 5)]
     model = _speaker().train()
@@ -166,7 +166,7 @@ def test_the_unknown_word_and_markers_are_never_said() -> None:
     with torch.no_grad():
         model.say.bias[[PAD_ID, BEGIN_ID, 3]] = 50.0
     regions, present, _ = small.scene()
-    for how in (Writing("greedy"), Writing("beam", beams=3)):
+    for how in (GenerationConfig("greedy"), GenerationConfig("beam", beams=3)):
         for one in write(model, model.look(regions, present), how):
             assert not {PAD_ID, BEGIN_ID, END_ID, 3} & set(one.tokens)
 
@@ -179,7 +179,7 @@ def test_a_captioner_without_words_and_images_that_do_not_fit_are_refused() -> N
     with pytest.raises(InvalidValue, match="image 1: has features of size 9, but the network reads 6"):
         caption(_speaker(), [image, wide])
     with pytest.raises(InvalidValue, match="max_words"):
-        caption(_speaker(), [image], Writing(max_words=7))
+        caption(_speaker(), [image], GenerationConfig(max_words=7))
     assert caption(_speaker(), []) == []
 
 
@@ -194,7 +194,7 @@ def test_the_second_derivative_is_finite_and_not_zero_at_any_place() -> None:
         model.zero_grad()
         (first,) = torch.autograd.grad(scores[:2, place].sum(), regions, create_graph=True, retain_graph=True)
         first.sum(dim=2).square().sum().backward(retain_graph=True)
-        for layer in (model.attend, model.compare_region, model.looker, model.speaker):
+        for layer in (model.attend, model.compare_region, model.attention_lstm, model.language_lstm):
             for weight in layer.parameters():
                 assert weight.grad is not None
                 assert weight.grad.isfinite().all()

@@ -12,7 +12,7 @@ import torch
 from saywhere.core import InvalidFile, InvalidValue, UnknownName
 from saywhere.learn import evaluate, known_tasks, load_recipe, load_run, make_task, register, train
 from saywhere.metrics import vqa_accuracy
-from saywhere.models.patchioner.decode import Writing
+from saywhere.models.patchioner.decode import GenerationConfig
 from saywhere.models.updown import (
     Answerer,
     Captions,
@@ -126,7 +126,7 @@ def test_a_tiny_captioner_learns_a_few_captions_by_heart(tmp_path: Path) -> None
     assert after < 0.2 * before
     assert isinstance(model, UpDnCaptioner)
     prepared = Captions(tmp_path / "data")
-    told = caption(model, [prepared.image(i) for i in range(12)], Writing("beam", beams=3))
+    told = caption(model, [prepared.image(i) for i in range(12)], GenerationConfig("beam", beams=3))
     wanted = [plain_words(prepared.caption(i).text) for i in range(12)]
     assert sum(one.text.split() == words for one, words in zip(told, wanted, strict=True)) >= 10
 

@@ -19,7 +19,7 @@ from saywhere.build.region_texts import ClassBox
 from saywhere.cli import patchioner as command
 from saywhere.core import InvalidFile, InvalidValue
 from saywhere.formats.coco_classes import COCO_CLASSES
-from saywhere.models.patchioner.decode import Writing
+from saywhere.models.patchioner.decode import GenerationConfig
 from saywhere.models.patchioner.gap import Direct, MemoryGap
 from saywhere.models.patchioner.grounding import NounPhrase
 from saywhere.models.patchioner.seer import Manners, Seer, save_config
@@ -321,12 +321,12 @@ def test_beams_are_asked_of_the_writer_and_nothing_is_written_twice(data: Path, 
     for way in ("", "uniform"):
         made.captions(Key("images", "one", NOTHING, way, beams=5))
     assert isinstance(seer.writer, tiny.ThingWriter)
-    assert seer.writer.asked == [Writing("beam", beams=5)]
+    assert seer.writer.asked == [GenerationConfig("beam", beams=5)]
 
 
 def test_as_shipped_words_are_chosen_as_the_seer_itself_does(data: Path, tmp_path: Path) -> None:
     seer = a_seer()
-    seer.manners = Manners(writing=Writing("beam", beams=3, no_repeat=2))
+    seer.manners = Manners(writing=GenerationConfig("beam", beams=3, no_repeat=2))
     made = answers(data, tmp_path, seer)
     made.captions(Key("images", "one", NOTHING, beams=OWN))
     assert isinstance(seer.writer, tiny.ThingWriter)
@@ -338,7 +338,7 @@ def test_as_shipped_photos_and_sets_are_written_by_consensus_and_boxes_are_not(d
     seer.detector = NamedFinder()
     made = answers(data, tmp_path, seer)
     look, gap = seer.look(tiny.photo()), own_gap(seer)
-    careful, plain = look.caption().text, look.caption(how=Writing()).text
+    careful, plain = look.caption().text, look.caption(how=GenerationConfig()).text
     assert careful != plain
     assert set(made.captions(Key("images", "one", gap, beams=OWN)).values()) == {careful}
     assert set(made.captions(Key("images", "one", gap)).values()) == {plain}

@@ -42,12 +42,12 @@ from saywhere.language.vocabulary import FIRST_PIECE_ID, Vocabulary
 from saywhere.learn import load_run, train
 from saywhere.learn.recipe import Recipe, parse_recipe
 from saywhere.models.patchioner.data import Texts, save_texts
-from saywhere.models.patchioner.decode import Writing
+from saywhere.models.patchioner.decode import GenerationConfig
 from saywhere.models.patchioner.decoder import DecoderConfig, PrefixDecoder
 from saywhere.models.patchioner.gap_model import GapModel
 
 _CAPTIONS = 5
-WRITING = Writing("beam", beams=3)
+WRITING = GenerationConfig("beam", beams=3)
 """How level sentences are written: on the validation photos a little better than greedily (one seed)."""
 
 

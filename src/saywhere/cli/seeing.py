@@ -19,7 +19,7 @@ from saywhere.cli.pointing import Pointing, region_values
 from saywhere.core import InvalidValue, Narrative, WholeImage
 
 if TYPE_CHECKING:
-    from saywhere.models.patchioner.decode import Writing
+    from saywhere.models.patchioner.decode import GenerationConfig
     from saywhere.models.patchioner.seer import Look, RegionCaption, Seer
     from saywhere.plots.seen import Placed, Said
 
@@ -242,7 +242,7 @@ def _photo_size(photo: Path) -> tuple[int, int]:
     return read_photo(photo).size
 
 
-def _writing(seer: Seer, beams: int | None) -> Writing | None:
+def _writing(seer: Seer, beams: int | None) -> GenerationConfig | None:
     """The model's own way to write with another number of beams; None to leave it as it is."""
     if beams is None:
         return None

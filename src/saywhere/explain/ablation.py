@@ -27,7 +27,7 @@ from saywhere.explain.human import Refused
 from saywhere.explain.region_tags import Which, region_tags
 from saywhere.explain.rounds import ROUND, ImageOf, Progress, rounds
 from saywhere.models.attended import BEAM, Speaking
-from saywhere.models.patchioner.decode import Writing, Written
+from saywhere.models.patchioner.decode import GenerationConfig, Written
 from saywhere.models.tagged_regions import TaggedRegions
 
 _MOST_SETS: Final = 256
@@ -189,7 +189,7 @@ def write_many(
     image_of: ImageOf,
     *,
     level: str | None = None,
-    how: Writing = BEAM,
+    how: GenerationConfig = BEAM,
     batch: int = ROUND,
     on_progress: Progress | None = None,
 ) -> dict[str, Written]:

@@ -29,7 +29,7 @@ from saywhere.models.attended import Attended, Part
 from saywhere.models.mitr.batch import padded
 from saywhere.models.mitr.layers import as_keys, causal_mask
 from saywhere.models.mitr.network import MITR, EncoderLayer
-from saywhere.models.patchioner.decoder import PrefixDecoder, resting
+from saywhere.models.patchioner.decoder import PrefixDecoder, eval_mode
 from saywhere.models.patchioner.layers import Block, Packed, as_vectors
 from saywhere.models.tagged_regions import TaggedRegions
 from saywhere.models.updown.captioner import UpDnCaptioner
@@ -68,7 +68,7 @@ class MitrAttending:
             )
         }
         heads, keys = model.config.heads, as_keys(seen.safe)
-        with resting(model), outputs_of(**asked) as kept:
+        with eval_mode(model), outputs_of(**asked) as kept:
             hidden = model.hidden(seen.features, seen.encoded_boxes(), seen.safe)
             if words is not None:
                 words = words.to(model.device)
@@ -106,7 +106,7 @@ class UpDnVqaAttending:
             raise InvalidValue("question", f"{self.question!r} has no word")
         asked = {"region": model.attend_region, "question": model.attend_question}
         questions = torch.tensor([ids], device=model.device).expand(len(images), -1)
-        with resting(model), outputs_of(**asked) as kept:
+        with eval_mode(model), outputs_of(**asked) as kept:
             rows = model(seen.features, seen.present, questions, boxes=seen.boxes).attention
         states = torch.cat([kept["question"][:, None], kept["region"]], dim=1)
         return _attended([_square(rows[:, None])], states, *_before(torch.full_like(questions[:, :1], BEGIN_ID), seen))
@@ -131,14 +131,14 @@ class UpDnCaptionAttending:
         else:
             words = _read(captions, len(images), model.vocabulary, plain_words)
         words = words.to(model.device)
-        rows, minds_seen = [], []
-        with resting(model):
-            sight, minds = model.look(seen.features, seen.present, boxes=seen.boxes), model.begin(len(images))
+        rows, compared = [], []
+        with eval_mode(model):
+            encoded, state = model.look(seen.features, seen.present, boxes=seen.boxes), model.begin(len(images))
             for place in range(words.shape[1]):
-                minds, shared = model.step(sight, minds, words[:, place])
+                state, shared = model.step(encoded, state, words[:, place])
                 rows.append(shared)
-                minds_seen.append(model.compare_state(minds.look[0]))
-        states = torch.cat([torch.stack(minds_seen, dim=1), sight.compared], dim=1)
+                compared.append(model.compare_state(state.attention[0]))
+        states = torch.cat([torch.stack(compared, dim=1), encoded.compared], dim=1)
         return _attended([_square(torch.stack(rows, dim=1))], states, *_before(words, seen))
 
 
@@ -168,7 +168,7 @@ class PrefixAttending:
         blocks = {
             f"block{i}": block.query_key_value for i, block in enumerate(decoder.blocks) if isinstance(block, Block)
         }
-        with resting(decoder), outputs_of(norm=decoder.norm, **blocks) as kept:
+        with eval_mode(decoder), outputs_of(norm=decoder.norm, **blocks) as kept:
             decoder.read(vectors.to(decoder.device), words)
         before = decoder.config.before_words
         real = functional.pad(words != PAD_ID, (before, 0), value=True)

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from saywhere.core.errors import InvalidValue
 from saywhere.language.vocabulary import BEGIN_ID, END_ID, PAD_ID
 from saywhere.metrics.captions import DocumentFrequency, cider
-from saywhere.models.patchioner.decoder import PrefixDecoder, resting
+from saywhere.models.patchioner.decoder import PrefixDecoder, eval_mode
 from saywhere.models.patchioner.objective import TextBatch, seen_as
 from saywhere.models.patchioner.tasks import DecoderSection, DecoderTask, TextData
 
@@ -84,7 +84,7 @@ def sample(model: PrefixDecoder, vectors: Tensor, most: int, generator: torch.Ge
     unknown = model.vocabulary.unknown_id
     begin = torch.full((len(vectors), 1), BEGIN_ID, device=vectors.device)
     drawn: list[Tensor] = []
-    with resting(model):
+    with eval_mode(model):
         steps = model.steps(vectors, begin, most)
         scores, ended = steps.start(), torch.zeros(len(vectors), dtype=torch.bool, device=vectors.device)
         for place in range(most):

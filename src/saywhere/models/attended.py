@@ -9,10 +9,10 @@ from typing import Protocol
 
 from torch import Tensor
 
-from saywhere.models.patchioner.decode import Writing, Written
+from saywhere.models.patchioner.decode import GenerationConfig, Written
 from saywhere.models.tagged_regions import TaggedRegions
 
-BEAM = Writing("beam", beams=5)
+BEAM = GenerationConfig("beam", beams=5)
 """As Oscar writes."""
 
 
@@ -58,5 +58,5 @@ class Speaking(Protocol):
     """Anything that captions tagged regions. A caption's confidence is exp of its score."""
 
     def write(
-        self, images: Sequence[TaggedRegions], level: str | None = None, how: Writing = BEAM
+        self, images: Sequence[TaggedRegions], level: str | None = None, how: GenerationConfig = BEAM
     ) -> list[Written]: ...

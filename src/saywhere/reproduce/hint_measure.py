@@ -13,7 +13,7 @@ from saywhere.explain import deletion, gradient_importance, insertion, occlusion
 from saywhere.explain.faithfulness import Agreement
 from saywhere.explain.occlusion import without_top
 from saywhere.explain.scores import AnswerScore, UpDnWordScore
-from saywhere.models.patchioner.decode import Writing
+from saywhere.models.patchioner.decode import GenerationConfig
 from saywhere.models.region_features import RegionFeatures
 from saywhere.models.updown import (
     QuestionBatch,
@@ -103,7 +103,9 @@ def written(model: UpDnCaptioner, items: CaptionItems, beams: int) -> dict[str, 
     for start in range(0, len(names), _AT_ONCE):
         some = names[start : start + _AT_ONCE]
         seen = [items[first[name]] for name in some]
-        texts = caption(model, [RegionFeatures(one.regions, one.boxes) for one in seen], Writing("beam", beams=beams))
+        texts = caption(
+            model, [RegionFeatures(one.regions, one.boxes) for one in seen], GenerationConfig("beam", beams=beams)
+        )
         said |= {name: one.text for name, one in zip(some, texts, strict=True)}
     return said
 

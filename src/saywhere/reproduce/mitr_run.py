@@ -18,7 +18,7 @@ from saywhere.learn import load_run, train
 from saywhere.learn.recipe import Recipe, parse_recipe
 from saywhere.metrics import lbm_many
 from saywhere.models.mitr import MITR, Batch, Decoding, baseline, collate, decode, trace_of
-from saywhere.models.mitr.decode import Said
+from saywhere.models.mitr.decode import Hypothesis
 from saywhere.models.mitr.layers import padding_mask
 from saywhere.models.mitr.prepared import Prepared
 from saywhere.reproduce.mitr_rows import RowPlan
@@ -143,7 +143,7 @@ def measure(model: nn.Module, prepared: Prepared, job: Job) -> Made:
 
 def _done(
     model: nn.Module, batch: Batch, test: str, how: Decoding, hidden: bool, guided: int
-) -> tuple[list[Said] | None, list[NDArray[np.float64]] | None]:
+) -> tuple[list[Hypothesis] | None, list[NDArray[np.float64]] | None]:
     if isinstance(model, baseline.Baseline):
         source = model.encode(batch.images, batch.words, *trace_of(batch, guided))
         if test == "trace":

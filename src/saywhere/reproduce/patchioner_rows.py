@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from saywhere.language.coco_aliases import names_class
 from saywhere.metrics import cider
 from saywhere.models.patchioner.bridge import Bridge, BridgeConfig, train_bridge
-from saywhere.models.patchioner.consensus import Agreement
-from saywhere.models.patchioner.decode import Writing
+from saywhere.models.patchioner.consensus import ConsensusConfig
+from saywhere.models.patchioner.decode import GenerationConfig
 from saywhere.models.patchioner.gap import BridgeGap, Direct, Gap, MemoryGap
 from saywhere.models.patchioner.memory import MemoryBank
 from saywhere.models.patchioner.seer import Seer
@@ -156,7 +156,9 @@ class Answers:
 
     def _written(self, key: Key) -> dict[str, str]:
         question = self.question(key.task)
-        how: Writing | Agreement = Writing("beam", beams=key.beams) if key.beams > 1 else Writing()
+        how: GenerationConfig | ConsensusConfig = (
+            GenerationConfig("beam", beams=key.beams) if key.beams > 1 else GenerationConfig()
+        )
         if key.beams == OWN:
             manners = self.seers[key.writer].manners
             how = (key.task != "boxes" and manners.whole) or manners.writing
@@ -164,7 +166,9 @@ class Answers:
         texts = self._texts(question.vectors[key.way], self.seers[key.writer], self.ways[key.gap], how, doing)
         return {item.item_id: text for item, text in zip(question.task.items, texts, strict=True)}
 
-    def _texts(self, vectors: Floats, seer: Seer, gap: Gap, how: Writing | Agreement, doing: str) -> list[str]:
+    def _texts(
+        self, vectors: Floats, seer: Seer, gap: Gap, how: GenerationConfig | ConsensusConfig, doing: str
+    ) -> list[str]:
         texts: list[str] = []
         for start in range(0, len(vectors), _AT_ONCE):
             written, _ = seer.tell(vectors[start : start + _AT_ONCE], how, gap)

@@ -17,7 +17,7 @@ from saywhere.core.errors import InvalidValue, UnknownName
 from saywhere.language.vocabulary import BEGIN_ID
 from saywhere.models.mitr.batch import Batch, Images, trace_of
 from saywhere.models.mitr.config import MitrConfig
-from saywhere.models.mitr.decode import Decoding, Said, search
+from saywhere.models.mitr.decode import Decoding, Hypothesis, search
 from saywhere.models.mitr.image import PatchEncoder
 from saywhere.models.mitr.layers import (
     BOX_SIZE,
@@ -38,7 +38,7 @@ from saywhere.models.mitr.layers import (
 from saywhere.models.mitr.losses import caption_loss, trace_loss
 from saywhere.models.mitr.network import EncoderLayer, StreamLayer, region_tensors
 from saywhere.models.mitr.objective import drawing_from, masked_boxes
-from saywhere.models.mitr.steps import Past, Sight, Thought, embedded, measured, resting
+from saywhere.models.mitr.steps import CachedAttention, CrossAttention, FeedForwardStep, embedded, eval_mode, with_area
 
 TASKS = ("trace", "caption", "describe")
 
@@ -161,9 +161,9 @@ class BaselineSteps:
         self.model, self.source, self.place = model, source, 0
         self.layers = [
             (
-                Past(layer.self_norm, layer.self_attention, capacity),
-                Sight(layer.image_norm, layer.image_attention, one, source.mask),
-                Thought(layer.feed_norm, layer.feed),
+                CachedAttention(layer.self_norm, layer.self_attention, capacity),
+                CrossAttention(layer.image_norm, layer.image_attention, one, source.mask),
+                FeedForwardStep(layer.feed_norm, layer.feed),
             )
             for layer, one in zip(model.layers(), source.keys_values, strict=True)
         ]
@@ -175,8 +175,8 @@ class BaselineSteps:
         """The next place: (images, beams) ids or (images, 1, 5) boxes to logits or boxes."""
         x = embedded(self.model.embed(), read, self.place)
         self.place += 1
-        for past, image, thought in self.layers:
-            x = thought.advance(image.advance(past.advance(x)))
+        for past, image, feed in self.layers:
+            x = feed.advance(image.advance(past.advance(x)))
         return self.model.head(x)
 
     def reorder(self, rows: Tensor) -> None:
@@ -186,11 +186,11 @@ class BaselineSteps:
 
 def caption(
     model: Baseline, source: Source, decoding: Decoding, generator: torch.Generator | None = None
-) -> list[Said]:
+) -> list[Hypothesis]:
     """Words for each image, by a "caption" or "describe" baseline."""
     if model.task == "trace":
         raise InvalidValue("baseline", "this one points, it does not speak", "make it for the task 'caption'")
-    with resting(model):
+    with eval_mode(model):
         return search(BaselineSteps(model, source, decoding.max_words), decoding, generator)
 
 
@@ -199,11 +199,11 @@ def trace(model: Baseline, source: Source, lengths: Tensor, *, hidden: bool = Fa
     if model.task != "trace":
         raise InvalidValue("baseline", "this one speaks, it does not point", "make it for the task 'trace'")
     mask = padding_mask(lengths, int(lengths.max()))
-    with resting(model):
+    with eval_mode(model):
         if hidden:
             return model.decode(source, shifted_boxes(nowhere(mask))) * mask[:, :, None]
         steps = BaselineSteps(model, source, mask.shape[1])
         found = [torch.zeros(len(lengths), 1, BOX_SIZE, device=source.mask.device)]
         for _ in range(mask.shape[1]):
-            found.append(measured(steps.advance(found[-1])))
+            found.append(with_area(steps.advance(found[-1])))
     return torch.cat(found[1:], dim=1) * mask[:, :, None]

@@ -17,7 +17,7 @@ from saywhere.core.errors import InvalidValue, UnknownName
 from saywhere.language.vocabulary import END_ID, FIRST_PIECE_ID
 from saywhere.models.mitr.layers import BOX_SIZE, ROW_OFFSET, nowhere, padding_mask, shifted_boxes
 from saywhere.models.mitr.network import MITR, Memory
-from saywhere.models.mitr.steps import CaptionSteps, JointSteps, TraceSteps, WordSteps, resting
+from saywhere.models.mitr.steps import CaptionSteps, JointSteps, TraceSteps, WordSteps, eval_mode
 
 METHODS = ("greedy", "beam", "nucleus")
 END_ROW = END_ID - ROW_OFFSET
@@ -64,7 +64,7 @@ class Decoding:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Said:
+class Hypothesis:
     """What was written for one image.
 
     ids: the words, without markers. boxes: (n, 5) one for each of them, if the task gives boxes.
@@ -78,7 +78,7 @@ class Said:
     boxes: Tensor | None = None
 
 
-_NOTHING = Said((), -math.inf, False)
+_NOTHING = Hypothesis((), -math.inf, False)
 
 
 def caption(
@@ -88,15 +88,17 @@ def caption(
     box_mask: Tensor,
     decoding: Decoding,
     generator: torch.Generator | None = None,
-) -> list[Said]:
+) -> list[Hypothesis]:
     """Task 2: words along each trace. boxes: (B, N, 5); box_mask: (B, N)."""
-    with resting(model):
+    with eval_mode(model):
         return search(CaptionSteps(model, memory, boxes, box_mask, decoding.max_words), decoding, generator)
 
 
-def joint(model: MITR, memory: Memory, decoding: Decoding, generator: torch.Generator | None = None) -> list[Said]:
+def joint(
+    model: MITR, memory: Memory, decoding: Decoding, generator: torch.Generator | None = None
+) -> list[Hypothesis]:
     """Task 3: words and boxes from the image alone."""
-    with resting(model):
+    with eval_mode(model):
         return search(JointSteps(model, memory, decoding.max_words), decoding, generator)
 
 
@@ -106,7 +108,7 @@ def trace(model: MITR, memory: Memory, words: Tensor, lengths: Tensor, *, hidden
     hidden: each box is found without the boxes before it, all at once. For models that learnt so (`trace_mask_rate`).
     """
     mask = padding_mask(lengths, words.shape[1])
-    with resting(model):
+    with eval_mode(model):
         if hidden:
             return model.ground(memory, words, mask, shifted_boxes(nowhere(words))) * mask[:, :, None]
         steps = TraceSteps(model, memory, words, mask)
@@ -116,7 +118,7 @@ def trace(model: MITR, memory: Memory, words: Tensor, lengths: Tensor, *, hidden
     return torch.cat(found[1:], dim=1) * mask[:, :, None]
 
 
-def search(steps: WordSteps, decoding: Decoding, generator: torch.Generator | None = None) -> list[Said]:
+def search(steps: WordSteps, decoding: Decoding, generator: torch.Generator | None = None) -> list[Hypothesis]:
     """The best text for each image, under any model that can go step by step."""
     if decoding.finish_sentence and not decoding.sentence_ends:
         raise InvalidValue("decoding finish_sentence", "no piece is known to end a sentence", "set sentence_ends")
@@ -131,7 +133,7 @@ def search(steps: WordSteps, decoding: Decoding, generator: torch.Generator | No
     return [_whole_sentences(said, decoding) for said in found] if decoding.finish_sentence else found
 
 
-def _beam(steps: WordSteps, decoding: Decoding) -> list[Said]:
+def _beam(steps: WordSteps, decoding: Decoding) -> list[Hypothesis]:
     """Beam search. A text that ends leaves its place to the others; an image is done when none of them can win."""
     words = steps.begin()
     scores = torch.zeros(words.shape, device=words.device)
@@ -169,7 +171,7 @@ def _extended(scores: Tensor, said: Tensor, likely: Tensor, beams: int) -> tuple
 
 
 def _offer(
-    best: list[Said],
+    best: list[Hypothesis],
     scores: Tensor,
     parents: Tensor,
     said: Tensor,
@@ -189,16 +191,16 @@ def _offer(
         rows = said[i, beam].tolist()
         words = rows[:-1] if finished else rows
         pointed = None if boxes is None else boxes[i, parents[i, beam], : len(words)].clone()
-        best[i] = Said(tuple(row + ROW_OFFSET for row in words), top, finished, pointed)
+        best[i] = Hypothesis(tuple(row + ROW_OFFSET for row in words), top, finished, pointed)
 
 
-def _may_win(best: list[Said], scores: Tensor, decoding: Decoding) -> bool:
+def _may_win(best: list[Hypothesis], scores: Tensor, decoding: Decoding) -> bool:
     """Whether any open beam can still beat its image's best text: scores only fall, and divide by the most at most."""
     bounds = (scores.amax(dim=1) / decoding.max_words**decoding.length_penalty).tolist()
     return any(bound > one.score for bound, one in zip(bounds, best, strict=True))
 
 
-def _one_way(steps: WordSteps, decoding: Decoding, choose: Callable[[Tensor], Tensor]) -> list[Said]:
+def _one_way(steps: WordSteps, decoding: Decoding, choose: Callable[[Tensor], Tensor]) -> list[Hypothesis]:
     """One text for each image. choose: (B, V + 1) scores to (B, 1) rows."""
     words = steps.begin()
     said = words.new_empty((*words.shape, 0))
@@ -222,7 +224,7 @@ def _one_way(steps: WordSteps, decoding: Decoding, choose: Callable[[Tensor], Te
     ):
         kept = rows_said[: rows_said.index(END_ROW)] if finished else rows_said
         pointed = None if steps.boxes is None else steps.boxes[i, 0, : len(kept)].clone()
-        texts.append(Said(tuple(row + ROW_OFFSET for row in kept), total, finished, pointed))
+        texts.append(Hypothesis(tuple(row + ROW_OFFSET for row in kept), total, finished, pointed))
     return texts
 
 
@@ -251,9 +253,9 @@ def _word_scores(logits: Tensor, said: Tensor, decoding: Decoding) -> Tensor:
     return scores
 
 
-def _whole_sentences(said: Said, decoding: Decoding) -> Said:
+def _whole_sentences(said: Hypothesis, decoding: Decoding) -> Hypothesis:
     """A text that ran out of words, cut back to its last whole sentence if it has one."""
     ends = [i + 1 for i, word in enumerate(said.ids) if word in decoding.sentence_ends]
     if said.finished or not ends:
         return said
-    return Said(said.ids[: ends[-1]], said.score, False, None if said.boxes is None else said.boxes[: ends[-1]])
+    return Hypothesis(said.ids[: ends[-1]], said.score, False, None if said.boxes is None else said.boxes[: ends[-1]])

@@ -30,9 +30,9 @@ from saywhere.core import (
 from saywhere.models.grounded import WORDS_PER_S, Grounded
 from saywhere.models.mitr import decode
 from saywhere.models.mitr.batch import GUIDED_BOXES, Image, collate_images, guided_boxes, padded
-from saywhere.models.mitr.decode import Decoding, Said
+from saywhere.models.mitr.decode import Decoding, Hypothesis
 from saywhere.models.mitr.network import MITR, Memory
-from saywhere.models.mitr.steps import resting
+from saywhere.models.mitr.steps import eval_mode
 
 
 class Skills:
@@ -97,7 +97,7 @@ class Skills:
         generator: torch.Generator | None = None,
     ) -> list[Grounded]:
         """Words and boxes for each image, from the image alone."""
-        said = decode.joint(self.model, self._look(images), self._manners(decoding), generator)
+        said = decode.joint(self.model, self._look(images), self._generation(decoding), generator)
         return [self._grounded(one) for one in said]
 
     def _captions(
@@ -110,11 +110,11 @@ class Skills:
         device = self.model.device
         mask = padded([np.ones(len(one), dtype=np.bool_) for one in boxes]).to(device)
         said = decode.caption(
-            self.model, self._look(images), padded(boxes).to(device), mask, self._manners(decoding), generator
+            self.model, self._look(images), padded(boxes).to(device), mask, self._generation(decoding), generator
         )
         return [self.vocabulary.text(one.ids) for one in said]
 
-    def _grounded(self, said: Said) -> Grounded:
+    def _grounded(self, said: Hypothesis) -> Grounded:
         spelled = self.vocabulary.spell(said.ids)
         if said.boxes is None:
             raise InvalidValue("narration", "came without boxes")
@@ -122,10 +122,10 @@ class Skills:
         return Grounded(spelled.words, boxes_of_words(boxes, spelled.owners, len(spelled.words)))
 
     def _look(self, images: Sequence[Image]) -> Memory:
-        with resting(self.model):
+        with eval_mode(self.model):
             return self.model.encode_images(collate_images(images).to(self.model.device))
 
-    def _manners(self, decoding: Decoding | None) -> Decoding:
+    def _generation(self, decoding: Decoding | None) -> Decoding:
         """The decoding asked for, with this vocabulary's signs; the unknown word is never said."""
         chosen = decoding or self.decoding
         unknown = () if self.vocabulary.unknown_id is None else (self.vocabulary.unknown_id,)

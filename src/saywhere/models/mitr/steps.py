@@ -1,7 +1,7 @@
 """Reading and writing one place at a time, with the keys and values of earlier places kept.
 
 Rows are images × beams, image by image. All beams of an image look at one copy of its memory: they are just more
-queries. Nothing here drops out; give it a network at rest (`resting`), whose weights stay as they are meanwhile: what
+queries. Nothing here drops out; give it a network at rest (`eval_mode`), whose weights stay as they are meanwhile: what
 can be worked out of them once is.
 """
 
@@ -38,7 +38,7 @@ class WordSteps(Protocol):
 
 
 @contextmanager
-def resting(model: nn.Module) -> Iterator[None]:
+def eval_mode(model: nn.Module) -> Iterator[None]:
     """The network without dropout and gradients, whatever it was doing; afterwards as before."""
     training = model.training
     model.eval()
@@ -64,7 +64,7 @@ class Projection:
         return functional.linear(x, self.weight, self.bias)
 
 
-class Past:
+class CachedAttention:
     """An attention of each row to its own past, which grows by a place at a time and is not copied as it does.
 
     other: the keys and values are of the other stream's state; otherwise of the normed vectors that also ask.
@@ -101,7 +101,7 @@ class Past:
         self._block[:, :, :, : self.filled] = kept
 
 
-class Sight:
+class CrossAttention:
     """An attention to what is there from the start: the image, or the other stream read whole."""
 
     def __init__(self, norm: Norm, attention: Attention, seen: KeysValues, mask: Tensor) -> None:
@@ -119,7 +119,7 @@ class Sight:
         return x + self.out(seen.transpose(1, 2).flatten(2))
 
 
-class Thought:
+class FeedForwardStep:
     """A feed-forward network."""
 
     def __init__(self, norm: Norm, feed: FeedForward) -> None:
@@ -135,7 +135,7 @@ def embedded(embedding: nn.Module, values: Tensor, place: int) -> Tensor:
     return vectors.view(*values.shape[:2], -1)
 
 
-def measured(boxes: Tensor) -> Tensor:
+def with_area(boxes: Tensor) -> Tensor:
     """(…, 5) boxes with the area that follows from their corners, as the authors feed them back.
 
     Corners may come in the wrong order from an untrained network; the product is then negative, and stays so.
@@ -150,8 +150,8 @@ class StreamSteps:
     def __init__(self, stream: Stream, image: Sequence[KeysValues], image_mask: Tensor, capacity: int) -> None:
         self.layers = [
             (
-                Past(layer.self_norm, layer.self_attention, capacity),
-                Sight(layer.image_norm, layer.image_attention, one, image_mask),
+                CachedAttention(layer.self_norm, layer.self_attention, capacity),
+                CrossAttention(layer.image_norm, layer.image_attention, one, image_mask),
             )
             for layer, one in zip(stream, image, strict=True)
         ]
@@ -172,23 +172,23 @@ class WholeFusionSteps:
 
     def __init__(self, fusion: Fusion, other: Tensor, mask: Tensor) -> None:
         seen = fusion.other_attention.keys_values(other)
-        self.sight = Sight(fusion.other_norm, fusion.other_attention, seen, as_keys(mask))
-        self.thought = Thought(fusion.feed_norm, fusion.feed)
+        self.cross = CrossAttention(fusion.other_norm, fusion.other_attention, seen, as_keys(mask))
+        self.feed = FeedForwardStep(fusion.feed_norm, fusion.feed)
 
     def advance(self, x: Tensor) -> Tensor:
-        return self.thought.advance(self.sight.advance(x))
+        return self.feed.advance(self.cross.advance(x))
 
 
 class GrowingFusionSteps:
     """A fusion whose other stream grows too."""
 
     def __init__(self, fusion: Fusion, capacity: int) -> None:
-        self.past = Past(fusion.other_norm, fusion.other_attention, capacity, other=True)
-        self.thought = Thought(fusion.feed_norm, fusion.feed)
+        self.past = CachedAttention(fusion.other_norm, fusion.other_attention, capacity, other=True)
+        self.feed = FeedForwardStep(fusion.feed_norm, fusion.feed)
 
     def advance(self, x: Tensor, other: Tensor) -> Tensor:
         """other: the other stream's state at the same place, the same shape as x."""
-        return self.thought.advance(self.past.advance(x, other))
+        return self.feed.advance(self.past.advance(x, other))
 
 
 class CaptionSteps:
@@ -227,7 +227,7 @@ class TraceSteps:
         """Read one box for each image, (images, 1, 5); returns the next, the same shape."""
         r = self.stream.advance(embedded(self.model.trace, boxes, self.place))
         self.place += 1
-        return measured(self.model.to_boxes(self.model.norm(self.fusion.advance(r))))
+        return with_area(self.model.to_boxes(self.model.norm(self.fusion.advance(r))))
 
 
 class JointSteps:
@@ -255,7 +255,7 @@ class JointSteps:
         r = self.trace.advance(embedded(model.trace, self._boxes[:, :, -1], self.place))
         self.place += 1
         said, pointed = self.caption_fusion.advance(w, r), self.trace_fusion.advance(r, w)
-        box = measured(model.to_boxes(model.joint_trace_norm(pointed)))
+        box = with_area(model.to_boxes(model.joint_trace_norm(pointed)))
         self._boxes = torch.cat([self._boxes, box[:, :, None]], dim=2)
         return model.to_words(said)
 

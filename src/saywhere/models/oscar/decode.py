@@ -15,8 +15,8 @@ from saywhere.models.attended import BEAM
 from saywhere.models.oscar.batch import Context
 from saywhere.models.oscar.mask import additive
 from saywhere.models.oscar.network import Oscar
-from saywhere.models.patchioner.decode import Rules, Said, Steps, Writing, Written, draws, search
-from saywhere.models.patchioner.decoder import resting
+from saywhere.models.patchioner.decode import GenerationConfig, Hypothesis, Rules, Steps, Written, draws, search
+from saywhere.models.patchioner.decoder import eval_mode
 from saywhere.models.tagged_regions import TaggedRegions
 
 _ROWS = 512
@@ -24,13 +24,13 @@ _ROWS = 512
 
 
 def write(
-    model: Oscar, images: Sequence[TaggedRegions], level: str | None = None, how: Writing = BEAM
+    model: Oscar, images: Sequence[TaggedRegions], level: str | None = None, how: GenerationConfig = BEAM
 ) -> list[Written]:
     """A caption for each image; its confidence is exp(score). Markers and the unknown word are never said."""
     number, most = model.config.level_number(level), how.most_words(model.config.max_words)
     at_once = max(1, _ROWS // (how.beams if how.method == "beam" else 1))
     texts: list[Written] = []
-    with resting(model):
+    with eval_mode(model):
         for first in range(0, len(images), at_once):
             part = images[first : first + at_once]
             context = model.reader.context(part).to(model.device)
@@ -120,14 +120,14 @@ def _memories(model: Oscar, context: Context, mask: Tensor, most: int) -> list[_
     return memories
 
 
-def _rules(model: Oscar, how: Writing, most: int) -> Rules:
+def _rules(model: Oscar, how: GenerationConfig, most: int) -> Rules:
     words = model.coding
     # A checkpoint's table may have more rows than its tokenizer has pieces.
     nameless = range(words.size, model.config.words)
     return Rules(how, most, (words.sep_id,), (*words.never_said, *nameless))
 
 
-def _written(model: Oscar, said: Said) -> Written:
+def _written(model: Oscar, said: Hypothesis) -> Written:
     return Written(model.coding.decode(said.tokens), said.score, said.logprobs, said.ended)
 
 

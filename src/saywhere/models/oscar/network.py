@@ -21,8 +21,8 @@ from saywhere.models.oscar.config import OBJECT, OscarConfig
 from saywhere.models.oscar.layers import Layer, initialise
 from saywhere.models.oscar.mask import additive, attention_mask, twinned_mask
 from saywhere.models.oscar.words import OwnWords, Words
-from saywhere.models.patchioner.decode import Writing, Written
-from saywhere.models.patchioner.decoder import resting
+from saywhere.models.patchioner.decode import GenerationConfig, Written
+from saywhere.models.patchioner.decoder import eval_mode
 from saywhere.models.patchioner.layers import Packed
 from saywhere.models.tagged_regions import TaggedRegions
 
@@ -114,8 +114,8 @@ class Oscar(nn.Module):
 
     def say(self, states: Tensor) -> Tensor:
         """(…, words) scores from (…, width) states."""
-        heard = self.head_norm(functional.gelu(self.head(states)))
-        return functional.linear(heard, self.words.weight, self.word_bias)
+        hidden = self.head_norm(functional.gelu(self.head(states)))
+        return functional.linear(hidden, self.words.weight, self.word_bias)
 
     def embed_captions(self, ids: Tensor, levels: Tensor, start: int = 0) -> Tensor:
         """(b, n, width) of (b, n) ids that stand from slot `start` on, at (b,) levels."""
@@ -144,7 +144,7 @@ class Oscar(nn.Module):
         if captions is None:
             batch = CaptionBatch(batch.context, batch.captions[:, :1], torch.ones_like(batch.lengths), batch.levels)
         parts, index = _parts(batch)
-        with resting(self):
+        with eval_mode(self):
             moved = batch.to(self.device)
             x = torch.cat([self.embed_captions(moved.captions, moved.levels), self.embed_context(moved.context)], 1)
             mask, layers = additive(attention_mask(moved.there, moved.context.there)), []
@@ -156,7 +156,9 @@ class Oscar(nn.Module):
         shown = tuple(shares * there[:, None, :, None] for shares in layers)
         return Attended(shown, x.cpu() * there[:, :, None], parts, index)
 
-    def write(self, images: Sequence[TaggedRegions], level: str | None = None, how: Writing = BEAM) -> list[Written]:
+    def write(
+        self, images: Sequence[TaggedRegions], level: str | None = None, how: GenerationConfig = BEAM
+    ) -> list[Written]:
         """A caption for each image. level: one of the config's, by default the first."""
         from saywhere.models.oscar.decode import write
 

@@ -13,22 +13,22 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from saywhere.core import InvalidValue
-from saywhere.models.patchioner.decode import Writing
+from saywhere.models.patchioner.decode import GenerationConfig
 from saywhere.models.patchioner.memory import Nearest
 
 _WORD = re.compile(r"[^\W_]+(?:['’-][^\W_]+)*")
 _LONGEST = 4
-Loudness = Mapping[tuple[str, ...], float]
+NgramWeights = Mapping[tuple[str, ...], float]
 
 
 @dataclass(frozen=True, slots=True)
-class Agreement:
+class ConsensusConfig:
     """How to write by consensus.
 
     beams: two candidates come from a beam search, one for the vector as it was seen and one for what the gap's way of
     closing made of it. draws: so many more are drawn at random; always the same for the same vector. temperature,
-    top_p, no_repeat: of the drawing, see `Writing`. nearest: so many sentences of the memory are heard, weighted by
-    exp(cosine / softness). min_words: of candidates and of sentences that are heard: a memory may hold phrases too,
+    top_p, no_repeat: of the drawing, see `GenerationConfig`. nearest: so many sentences of the memory are references,
+    weighted by exp(cosine / softness). min_words: of candidates and of references: a memory may hold phrases too,
     which the shortest candidates agree with best.
     """
 
@@ -48,12 +48,12 @@ class Agreement:
             raise InvalidValue("agreement softness", f"is {self.softness}, not above 0")
 
     @property
-    def careful(self) -> Writing:
-        return Writing("beam", beams=self.beams, no_repeat=self.no_repeat, min_words=self.min_words)
+    def careful(self) -> GenerationConfig:
+        return GenerationConfig("beam", beams=self.beams, no_repeat=self.no_repeat, min_words=self.min_words)
 
     @property
-    def drawing(self) -> Writing:
-        return Writing(
+    def drawing(self) -> GenerationConfig:
+        return GenerationConfig(
             "nucleus",
             top_p=self.top_p,
             temperature=self.temperature,
@@ -61,13 +61,13 @@ class Agreement:
             min_words=self.min_words,
         )
 
-    def heard(self, nearest: Sequence[Nearest]) -> list[Nearest]:
+    def references(self, nearest: Sequence[Nearest]) -> list[Nearest]:
         """The sentences to listen to, of more than enough; short ones if none is long enough."""
         long = [one for one in nearest if len(one.sentence.split()) >= self.min_words]
         return (long or list(nearest))[: self.nearest]
 
 
-class Rarity:
+class InverseFrequency:
     """How rare words and runs of up to four words are among sentences."""
 
     def __init__(self, sentences: Iterable[str]) -> None:
@@ -80,7 +80,7 @@ class Rarity:
             raise InvalidValue("sentences", "there are none")
         self._most = math.log(count)
 
-    def heard(self, text: str) -> list[Loudness]:
+    def weights(self, text: str) -> list[NgramWeights]:
         """For runs of 1, 2, 3 and 4 words: how often × how rare each is."""
         return [
             {run: times * (self._most - math.log(max(1, self._seen[run]))) for run, times in runs.items()}
@@ -88,17 +88,19 @@ class Rarity:
         ]
 
 
-def agreed(candidates: Sequence[str], heard: Sequence[Nearest], rarity: Rarity, softness: float) -> int:
-    """The number of the candidate most alike to the sentences heard; of equals the first."""
-    if not candidates or not heard:
+def consensus(
+    candidates: Sequence[str], references: Sequence[Nearest], rarity: InverseFrequency, softness: float
+) -> int:
+    """The number of the candidate most alike to the reference sentences; of equals the first."""
+    if not candidates or not references:
         raise InvalidValue("consensus", "needs candidates and sentences")
-    loudest = max(one.cosine for one in heard)
-    weights = [math.exp((one.cosine - loudest) / softness) for one in heard]
-    sentences = [[(loud, _length(loud)) for loud in rarity.heard(one.sentence)] for one in heard]
+    highest = max(one.cosine for one in references)
+    weights = [math.exp((one.cosine - highest) / softness) for one in references]
+    sentences = [[(ngrams, _length(ngrams)) for ngrams in rarity.weights(one.sentence)] for one in references]
     scores = []
     for text in candidates:
-        own = rarity.heard(text)
-        lengths = [_length(loud) for loud in own]
+        own = rarity.weights(text)
+        lengths = [_length(ngrams) for ngrams in own]
         scores.append(
             sum(
                 weight * _alike(ours, theirs) / (length * their_length)
@@ -109,13 +111,13 @@ def agreed(candidates: Sequence[str], heard: Sequence[Nearest], rarity: Rarity, 
     return max(range(len(scores)), key=lambda number: (scores[number], -number))
 
 
-def _alike(ours: Loudness, theirs: Loudness) -> float:
+def _alike(ours: NgramWeights, theirs: NgramWeights) -> float:
     """What is said more often than in the sentence does not count more: otherwise the one that repeats itself wins."""
     return sum(min(value, theirs[run]) * theirs[run] for run, value in ours.items() if run in theirs)
 
 
-def _length(loud: Loudness) -> float:
-    return math.sqrt(sum(value * value for value in loud.values())) or 1.0
+def _length(ngrams: NgramWeights) -> float:
+    return math.sqrt(sum(value * value for value in ngrams.values())) or 1.0
 
 
 def _runs(text: str) -> list[Counter[tuple[str, ...]]]:

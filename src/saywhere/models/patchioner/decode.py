@@ -24,7 +24,7 @@ METHODS = ("greedy", "beam", "nucleus")
 
 
 @dataclass(frozen=True, slots=True)
-class Writing:
+class GenerationConfig:
     """How to choose words.
 
     method: "greedy", "beam", or "nucleus" (random, but the same for the same seed). beams: for "beam".
@@ -61,7 +61,7 @@ class Writing:
         return limit if self.max_words is None else self.max_words
 
 
-GREEDY = Writing()
+GREEDY = GenerationConfig()
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +80,9 @@ class Written:
 class Writer(Protocol):
     """Anything that puts vectors into words."""
 
-    def write(self, vectors: ArrayLike, how: Writing = GREEDY, prompts: Sequence[str] | None = None) -> list[Written]:
+    def write(
+        self, vectors: ArrayLike, how: GenerationConfig = GREEDY, prompts: Sequence[str] | None = None
+    ) -> list[Written]:
         """A text for each of (m, d) vectors. prompts: a text for each vector to start from, "" for none."""
         ...
 
@@ -105,14 +107,14 @@ class Steps(Protocol):
 class Rules:
     """What a search needs of a network besides its steps. ends: tokens that end a text. forbidden: never said."""
 
-    how: Writing
+    how: GenerationConfig
     max_words: int
     ends: tuple[int, ...]
     forbidden: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class Hypothesis:
     """tokens: without the end. logprobs: of each, and of the end if it came."""
 
     tokens: tuple[int, ...]
@@ -124,7 +126,7 @@ class Said:
         return sum(self.logprobs) / len(self.logprobs)
 
 
-def search(steps: Steps, rules: Rules, chances: Tensor | None = None) -> list[Said]:
+def search(steps: Steps, rules: Rules, chances: Tensor | None = None) -> list[Hypothesis]:
     """A text for each row of `steps`. chances: (texts, max_words) in [0, 1), for "nucleus"; see `draws`."""
     if rules.how.method == "beam":
         return _beam(steps, rules)
@@ -142,11 +144,11 @@ def draws(keys: Sequence[bytes], seed: int, count: int) -> Tensor:
     return torch.from_numpy(np.asarray(rows, dtype=np.float64).reshape(len(keys), count))
 
 
-def _one_way(steps: Steps, rules: Rules, chances: Tensor | None) -> list[Said]:
+def _one_way(steps: Steps, rules: Rules, chances: Tensor | None) -> list[Hypothesis]:
     """One text for each row, without looking back."""
     scores = steps.start()
     count, device = len(scores), scores.device
-    done: list[Said | None] = [None] * count
+    done: list[Hypothesis | None] = [None] * count
     numbers = torch.arange(count, device=device)
     said, logprobs = numbers.new_empty(count, 0), scores.new_empty(count, 0, dtype=torch.float32)
     ends = torch.tensor(rules.ends, device=device)
@@ -175,11 +177,11 @@ def _one_way(steps: Steps, rules: Rules, chances: Tensor | None) -> list[Said]:
     return [one for one in done if one is not None]
 
 
-def _beam(steps: Steps, rules: Rules) -> list[Said]:
+def _beam(steps: Steps, rules: Rules) -> list[Hypothesis]:
     """Beam search. A text that ends leaves its place to the others; a row is done when none of them can win."""
     scores = steps.start()
     count, device, beams = len(scores), scores.device, rules.how.beams
-    best: list[tuple[float, Said | None]] = [(-math.inf, None)] * count
+    best: list[tuple[float, Hypothesis | None]] = [(-math.inf, None)] * count
     numbers = torch.arange(count, device=device)
     said = numbers.new_empty(count, 0)
     logprobs = scores.new_empty(count, 0, dtype=torch.float32)
@@ -224,7 +226,7 @@ def _extended(totals: Tensor, allowed: Tensor, beams: int) -> tuple[Tensor, Tens
 
 
 def _offer(
-    best: list[tuple[float, Said | None]],
+    best: list[tuple[float, Hypothesis | None]],
     numbers: Tensor,
     scores: Tensor,
     said: Tensor,
@@ -239,15 +241,15 @@ def _offer(
             best[number] = top, _said(said[row], logprobs[row], bool(ended[i, beam]))
 
 
-def _found(said: Said | None) -> Said:
+def _found(said: Hypothesis | None) -> Hypothesis:
     if said is None:
         raise InvalidValue("writer", "gives no finite score to any text", "are its weights or vectors NaN?")
     return said
 
 
-def _said(tokens: Tensor, logprobs: Tensor, ended: bool) -> Said:
+def _said(tokens: Tensor, logprobs: Tensor, ended: bool) -> Hypothesis:
     kept: list[int] = tokens.tolist()
-    return Said(tuple(kept[:-1] if ended else kept), tuple(logprobs.tolist()), ended)
+    return Hypothesis(tuple(kept[:-1] if ended else kept), tuple(logprobs.tolist()), ended)
 
 
 def _likely(scores: Tensor) -> Tensor:
@@ -273,7 +275,7 @@ def _allowed(likely: Tensor, said: Tensor, rules: Rules) -> Tensor:
     return allowed
 
 
-def _drawn(allowed: Tensor, chances: Tensor, how: Writing) -> Tensor:
+def _drawn(allowed: Tensor, chances: Tensor, how: GenerationConfig) -> Tensor:
     """(rows, 1) tokens, drawn from the likeliest that together reach `top_p`. chances: (rows,) in [0, 1)."""
     shares, tokens = (allowed / how.temperature).double().softmax(dim=-1).sort(dim=-1, descending=True, stable=True)
     # A token is out if the ones before it already reach top_p; so the first is always in.

@@ -20,10 +20,20 @@ from saywhere.core.errors import InvalidFile, InvalidValue, UnknownName
 from saywhere.language.vocabulary import BEGIN_ID, END_ID, FIRST_PIECE_ID, PAD_ID, Vocabulary
 from saywhere.models.folder import fit, load_part, save_part
 from saywhere.models.patchioner.config import DecoderConfig
-from saywhere.models.patchioner.decode import GREEDY, Rules, Said, Steps, Writer, Writing, Written, draws, search
-from saywhere.models.patchioner.layers import Block, Cache, Packed, as_vectors, initialise, unit
+from saywhere.models.patchioner.decode import (
+    GREEDY,
+    GenerationConfig,
+    Hypothesis,
+    Rules,
+    Steps,
+    Writer,
+    Written,
+    draws,
+    search,
+)
+from saywhere.models.patchioner.layers import Block, KVCache, Packed, as_vectors, initialise, unit
 
-__all__ = ["DecoderConfig", "PrefixDecoder", "Writer", "Writing", "Written"]
+__all__ = ["DecoderConfig", "GenerationConfig", "PrefixDecoder", "Writer", "Written"]
 
 VOCABULARY = "vocabulary.json"
 _KIND = "patchioner-decoder"
@@ -99,7 +109,7 @@ class PrefixDecoder(nn.Module):
     def write(
         self,
         vectors: ArrayLike,
-        how: Writing = GREEDY,
+        how: GenerationConfig = GREEDY,
         prompts: Sequence[str] | None = None,
         extra: ArrayLike | None = None,
     ) -> list[Written]:
@@ -112,7 +122,7 @@ class PrefixDecoder(nn.Module):
         seconds = self._checked_extra(extra, len(rows))
         begins = self.begins(prompts, len(rows))
         texts: list[Written | None] = [None] * len(rows)
-        with resting(self):
+        with eval_mode(self):
             for group in _groups([len(begin) for begin in begins], self._at_once(how)):
                 second = None if seconds is None else seconds[group].to(self.device)
                 said = self._search(rows[group].to(self.device), [begins[i] for i in group], second, how)
@@ -121,7 +131,7 @@ class PrefixDecoder(nn.Module):
         return [text for text in texts if text is not None]
 
     def draw(
-        self, vectors: ArrayLike, count: int, how: Writing, prompts: Sequence[str] | None = None
+        self, vectors: ArrayLike, count: int, how: GenerationConfig, prompts: Sequence[str] | None = None
     ) -> list[list[Written]]:
         """`count` texts for each of (m, d) vectors: what `write` draws with the seed of `how` and those that follow."""
         if how.method != "nucleus":
@@ -136,7 +146,7 @@ class PrefixDecoder(nn.Module):
             for begin in set(begins)
         }
         texts: list[list[Written]] = [[] for _ in rows]
-        with resting(self):
+        with eval_mode(self):
             for group in _groups([len(begin) for begin in begins], max(1, _ROWS // count)):
                 again = rows[group].repeat_interleave(count, dim=0).to(self.device)
                 begin = torch.tensor([begins[i] for i in group for _ in range(count)], device=self.device)
@@ -202,7 +212,9 @@ class PrefixDecoder(nn.Module):
         embedded: Tensor = self.drop(x + self.positions.weight[: x.shape[1]])
         return embedded
 
-    def _search(self, vectors: Tensor, begins: list[tuple[int, ...]], extra: Tensor | None, how: Writing) -> list[Said]:
+    def _search(
+        self, vectors: Tensor, begins: list[tuple[int, ...]], extra: Tensor | None, how: GenerationConfig
+    ) -> list[Hypothesis]:
         most = how.most_words(self.config.max_words)
         words = torch.tensor(begins, device=vectors.device)
         steps = self.steps(vectors, words, most, extra)
@@ -211,7 +223,7 @@ class PrefixDecoder(nn.Module):
             return search(steps, rules)
         return search(steps, rules, draws([_key(begin) for begin in begins], how.seed, most))
 
-    def _rules(self, how: Writing, most: int) -> Rules:
+    def _rules(self, how: GenerationConfig, most: int) -> Rules:
         unknown = self.vocabulary.unknown_id
         return Rules(how, most, (0,), () if unknown is None else (unknown - END_ID,))
 
@@ -223,10 +235,10 @@ class PrefixDecoder(nn.Module):
             raise InvalidValue("extra vectors", f"there are {len(checked)} for {count} vectors")
         return checked
 
-    def _at_once(self, how: Writing) -> int:
+    def _at_once(self, how: GenerationConfig) -> int:
         return max(1, _ROWS // (how.beams if how.method == "beam" else 1))
 
-    def _written(self, said: Said) -> Written:
+    def _written(self, said: Hypothesis) -> Written:
         text = self.vocabulary.text([token + END_ID for token in said.tokens])
         return Written(text, said.score, said.logprobs, said.ended)
 
@@ -245,7 +257,7 @@ class _DecoderSteps:
     def __init__(self, model: PrefixDecoder, read: Tensor, most: int) -> None:
         self.model, self.place = model, read.shape[1]
         self._read = read
-        self.caches = [Cache(self.place + most) for _ in model.blocks]
+        self.caches = [KVCache(self.place + most) for _ in model.blocks]
 
     def start(self) -> Tensor:
         return self._scores(self._read)
@@ -266,7 +278,7 @@ class _DecoderSteps:
 
 
 @contextmanager
-def resting(model: nn.Module) -> Iterator[None]:
+def eval_mode(model: nn.Module) -> Iterator[None]:
     """A network without dropout and gradients, whatever it was doing; afterwards as before."""
     training = model.training
     model.eval()

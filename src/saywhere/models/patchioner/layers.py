@@ -16,7 +16,7 @@ from saywhere.core.errors import InvalidValue
 _SPREAD = 0.02
 
 
-class Cache:
+class KVCache:
     """Keys and values of the places read so far by one block, in memory that is not copied as it fills."""
 
     def __init__(self, capacity: int) -> None:
@@ -86,7 +86,7 @@ class Block(nn.Module):
         self.fall = nn.Linear(feed_forward, width)
         self.drop = nn.Dropout(dropout)
 
-    def forward(self, x: Tensor, cache: Cache | None = None, packed: Packed | None = None) -> Tensor:
+    def forward(self, x: Tensor, cache: KVCache | None = None, packed: Packed | None = None) -> Tensor:
         """x: (rows, n, width), or (N, width) if it is packed; the result has the same shape.
 
         With a cache, x holds the places after those kept: one, or any number if none is kept yet.
@@ -95,7 +95,7 @@ class Block(nn.Module):
         added: Tensor = self.drop(self.fall(functional.gelu(self.rise(self.feed_norm(x)))))
         return x + added
 
-    def _attend(self, x: Tensor, cache: Cache | None, packed: Packed | None) -> Tensor:
+    def _attend(self, x: Tensor, cache: KVCache | None, packed: Packed | None) -> Tensor:
         joined = self.query_key_value(x)
         if packed is not None:
             joined = packed.unpack(joined)

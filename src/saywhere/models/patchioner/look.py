@@ -15,8 +15,8 @@ from PIL import Image
 from saywhere.core import AttentionMap, Box, InvalidValue, Narrative, Region, WholeImage
 from saywhere.models.grounded import Grounded
 from saywhere.models.patchioner.answering import Answer, Answerer, AnswerScore, answer_regions, pointed
-from saywhere.models.patchioner.consensus import Agreement
-from saywhere.models.patchioner.decode import Writing
+from saywhere.models.patchioner.consensus import ConsensusConfig
+from saywhere.models.patchioner.decode import GenerationConfig
 from saywhere.models.patchioner.grounding import Grounder, Place, noun_phrases, spread
 from saywhere.models.patchioner.levels import ABOUT_PEOPLE, OBJECT, PERSON, SCENE
 from saywhere.models.patchioner.memory import Nearest
@@ -71,7 +71,7 @@ class Look:
         return self.seer.levels
 
     def caption(
-        self, region: Region | None = None, how: Writing | Agreement | None = None, level: str = OBJECT
+        self, region: Region | None = None, how: GenerationConfig | ConsensusConfig | None = None, level: str = OBJECT
     ) -> RegionCaption:
         """What a region shows; the whole photo by default. level: one of `levels`."""
         return self.captions([WholeImage() if region is None else region], how, level)[0]
@@ -81,7 +81,7 @@ class Look:
         return self.caption(level=SCENE)
 
     def captions(
-        self, regions: Sequence[Region], how: Writing | Agreement | None = None, level: str = OBJECT
+        self, regions: Sequence[Region], how: GenerationConfig | ConsensusConfig | None = None, level: str = OBJECT
     ) -> list[RegionCaption]:
         """What each region shows. The same, but for rounding, alone and among others. how: by default as the seer does,
         which may take more care with the whole photo and with sets of boxes. level: one of `levels`."""
@@ -101,7 +101,7 @@ class Look:
         return [caption for caption in captions if caption is not None]
 
     def captions_of(
-        self, vectors: Floats, how: Writing | Agreement | None = None, level: str = OBJECT
+        self, vectors: Floats, how: GenerationConfig | ConsensusConfig | None = None, level: str = OBJECT
     ) -> list[RegionCaption]:
         """Captions of (m, d) vectors of length 1."""
         manners = self.seer.manners

@@ -24,8 +24,8 @@ from PIL import Image
 from saywhere.core import InvalidFile, InvalidValue, UnknownName
 from saywhere.models.patchioner.alignment import Alignment, LinearAlignment
 from saywhere.models.patchioner.answering import Answerer, checked_answerer
-from saywhere.models.patchioner.consensus import Agreement, Rarity, agreed
-from saywhere.models.patchioner.decode import Writer, Writing, Written
+from saywhere.models.patchioner.consensus import ConsensusConfig, InverseFrequency, consensus
+from saywhere.models.patchioner.decode import GenerationConfig, Writer, Written
 from saywhere.models.patchioner.decoder import PrefixDecoder
 from saywhere.models.patchioner.gap import Direct, Gap, MemoryGap
 from saywhere.models.patchioner.levels import OBJECT, SCENE, check_level, checked_levels
@@ -76,9 +76,9 @@ class Manners:
     least_similarity: float = 0.0
     least_grounding: float = 0.0
     least_missed: float = 0.0
-    writing: Writing = field(default_factory=Writing)
-    whole: Writing | Agreement | None = None
-    level: Writing | Agreement | None = None
+    writing: GenerationConfig = field(default_factory=GenerationConfig)
+    whole: GenerationConfig | ConsensusConfig | None = None
+    level: GenerationConfig | ConsensusConfig | None = None
 
 
 class Seer:
@@ -151,9 +151,9 @@ class Seer:
         return Look(self, image, view, image_id)
 
     @cached_property
-    def rarity(self) -> Rarity:
+    def rarity(self) -> InverseFrequency:
         """How rare words are in the memory; counted when the first caption is written by consensus."""
-        return Rarity(self.bank.sentences)
+        return InverseFrequency(self.bank.sentences)
 
     def told_at(self, level: str) -> tuple[Writer, Gap]:
         """The writer of a level and how the gap is closed for it. A level that the seer does not know is refused."""
@@ -163,14 +163,14 @@ class Seer:
         return self.level_writer, self.level_gap
 
     def tell(
-        self, vectors: Floats, way: Writing | Agreement, gap: Gap | None = None, level: str = OBJECT
+        self, vectors: Floats, way: GenerationConfig | ConsensusConfig, gap: Gap | None = None, level: str = OBJECT
     ) -> tuple[list[Written], Projected]:
         """A text for each of (m, d) vectors of length 1, and what was made of the vectors before. gap: how to close
         it; by default as the level has it."""
         writer, own_gap = self.told_at(level)
         closed = (gap or own_gap).close(vectors)
         prompts = None if level == OBJECT else (level,) * len(vectors)
-        if isinstance(way, Writing):
+        if isinstance(way, GenerationConfig):
             return writer.write(closed.vectors, way, prompts), closed
         if not isinstance(writer, PrefixDecoder):
             kind = type(writer).__name__
@@ -181,7 +181,7 @@ class Seer:
         chosen = []
         for first, second, others, near in zip(*careful, drawn, near_each, strict=True):
             candidates = [first, second, *others]
-            best = agreed([text.text for text in candidates], way.heard(near), self.rarity, way.softness)
+            best = consensus([text.text for text in candidates], way.references(near), self.rarity, way.softness)
             chosen.append(candidates[best])
         return chosen, closed
 
@@ -238,19 +238,21 @@ def _manners(config: SeerConfig) -> Manners:
         config.least_grounding,
         config.least_missed,
         _searching(config.beams, config.no_repeat),
-        Agreement(draws=config.draws, no_repeat=config.no_repeat) if config.draws else None,
+        ConsensusConfig(draws=config.draws, no_repeat=config.no_repeat) if config.draws else None,
         _level_manners(config) if config.levels else None,
     )
 
 
-def _level_manners(config: SeerConfig) -> Writing | Agreement:
+def _level_manners(config: SeerConfig) -> GenerationConfig | ConsensusConfig:
     if config.level_draws:
-        return Agreement(config.level_beams, config.level_draws, no_repeat=config.no_repeat, min_words=_FEWEST_WORDS)
+        return ConsensusConfig(
+            config.level_beams, config.level_draws, no_repeat=config.no_repeat, min_words=_FEWEST_WORDS
+        )
     return _searching(config.level_beams, config.no_repeat)
 
 
-def _searching(beams: int, no_repeat: int) -> Writing:
-    return Writing("beam" if beams > 1 else "greedy", beams=beams, no_repeat=no_repeat)
+def _searching(beams: int, no_repeat: int) -> GenerationConfig:
+    return GenerationConfig("beam" if beams > 1 else "greedy", beams=beams, no_repeat=no_repeat)
 
 
 def class_names(folder: Path, encoder: Any) -> ClassNames:

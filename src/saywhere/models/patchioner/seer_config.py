@@ -20,11 +20,11 @@ GAPS = ("memory", "direct")
 class SeerConfig(msgspec.Struct, forbid_unknown_fields=True):
     """seer.json. encoder, input_px: what looks. gap: "memory" or "direct". writers: folders by name; the first is
     the default. class_names: whether the encoder's classifier helps. blend, manners: see those classes.
-    beams, no_repeat: see `Writing`. draws: for whole photos, see `Agreement`; 0 to write them like regions.
+    beams, no_repeat: see `GenerationConfig`. draws: for whole photos, see `ConsensusConfig`; 0: as regions.
     answers: the folder of the network that answers questions, if there is one. question_kinds: see `Seer`.
     levels: of captions above objects, such as "scene"; level_writer: the folder of what writes them; both or none.
     level_gap: "memory" or "direct"; level_beams: of their search, 1 for greedy; level_draws: to write them by
-    consensus, see `Agreement`; 0 not to."""
+    consensus, see `ConsensusConfig`; 0 not to."""
 
     name: str
     encoder: str

@@ -20,7 +20,7 @@ from torch import Tensor
 from saywhere.core import InvalidValue, Region, WholeImage
 from saywhere.language.vocabulary import END_ID
 from saywhere.models.patchioner.alignment import Alignment, LinearAlignment, Talk2DinoAlignment
-from saywhere.models.patchioner.decoder import PrefixDecoder, resting
+from saywhere.models.patchioner.decoder import PrefixDecoder, eval_mode
 from saywhere.models.patchioner.gap import Direct, Gap, MemoryGap
 from saywhere.models.patchioner.layers import unit
 from saywhere.models.patchioner.levels import OBJECT
@@ -125,7 +125,7 @@ class WordScore:
         read = torch.tensor(place.read, device=self.writer.device).expand(len(closed), -1)
         said = torch.tensor(place.pieces, device=self.writer.device)
         with_gradients = torch.is_grad_enabled()
-        with resting(self.writer), torch.set_grad_enabled(with_gradients):
+        with eval_mode(self.writer), torch.set_grad_enabled(with_gradients):
             states = self.writer.read(closed.to(self.writer.device), read)[:, -len(place.pieces) :]
             likely = self.writer.say(states).log_softmax(dim=-1)
         each = likely.gather(2, (said - END_ID).expand(len(closed), -1)[:, :, None])

@@ -29,7 +29,7 @@ class Spoken:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Sight:
+class EncodedRegions:
     """Images as every step needs them, n rows. seen: (n, r, f). compared: (n, r, attention). mean: (n, f).
 
     present: (n, r). pointed, shift: (n, r) or nothing.
@@ -42,23 +42,23 @@ class Sight:
     pointed: Tensor | None = None
     shift: Tensor | None = None
 
-    def take(self, rows: Tensor) -> Sight:
+    def take(self, rows: Tensor) -> EncodedRegions:
         """The images of these rows, in this order."""
         pointed = None if self.pointed is None else self.pointed[rows]
         shift = None if self.shift is None else self.shift[rows]
-        return Sight(self.seen[rows], self.compared[rows], self.mean[rows], self.present[rows], pointed, shift)
+        return EncodedRegions(self.seen[rows], self.compared[rows], self.mean[rows], self.present[rows], pointed, shift)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Minds:
+class LSTMState:
     """States of both LSTMs, (n, width) each: hidden and cell of the one that looks, then of the one that speaks."""
 
-    look: tuple[Tensor, Tensor]
-    speak: tuple[Tensor, Tensor]
+    attention: tuple[Tensor, Tensor]
+    language: tuple[Tensor, Tensor]
 
-    def take(self, rows: Tensor) -> Minds:
-        (a, b), (c, d) = self.look, self.speak
-        return Minds((a[rows], b[rows]), (c[rows], d[rows]))
+    def take(self, rows: Tensor) -> LSTMState:
+        (a, b), (c, d) = self.attention, self.language
+        return LSTMState((a[rows], b[rows]), (c[rows], d[rows]))
 
 
 class UpDnCaptioner(nn.Module):
@@ -71,8 +71,8 @@ class UpDnCaptioner(nn.Module):
         size, width = config.region_size + BOX_SIZE * config.use_boxes, config.width
         ids = config.words + FIRST_PIECE_ID
         self.words = nn.Embedding(ids, config.embedding, padding_idx=PAD_ID)
-        self.looker = nn.LSTMCell(width + size + config.embedding, width)
-        self.speaker = nn.LSTMCell(size + width, width)
+        self.attention_lstm = nn.LSTMCell(width + size + config.embedding, width)
+        self.language_lstm = nn.LSTMCell(size + width, width)
         self.compare_region = nn.Linear(size, config.attention, bias=False)
         self.compare_state = nn.Linear(width, config.attention, bias=False)
         self.attend = nn.Linear(config.attention, 1, bias=False)
@@ -125,12 +125,12 @@ class UpDnCaptioner(nn.Module):
 
         Place t has read words 0 … t and scores word t + 1. A row's padding changes nothing before it.
         """
-        sight = self.look(regions, present, boxes=boxes, pointed=pointed, shift=shift)
-        minds = self.begin(len(regions))
+        encoded = self.look(regions, present, boxes=boxes, pointed=pointed, shift=shift)
+        state = self.begin(len(regions))
         logits, attention = [], []
         for place in range(words.shape[1]):
-            minds, shared = self.step(sight, minds, words[:, place])
-            logits.append(self.drop(minds.speak[0]))
+            state, shared = self.step(encoded, state, words[:, place])
+            logits.append(self.drop(state.language[0]))
             attention.append(shared)
         return Spoken(self.say(torch.stack(logits, dim=1)), torch.stack(attention, dim=1))
 
@@ -142,29 +142,33 @@ class UpDnCaptioner(nn.Module):
         boxes: Tensor | None = None,
         pointed: Tensor | None = None,
         shift: Tensor | None = None,
-    ) -> Sight:
+    ) -> EncodedRegions:
         """What every step needs of the images, made once. Arguments as for `forward`."""
         check_regions(regions, present, self.config.region_size)
         seen = beside_boxes(regions, boxes, self.config.use_boxes)
         even = present.to(seen) / present.sum(dim=1, keepdim=True).clamp_min(1)
         mean = self._pooled(seen, even, shift)
-        return Sight(seen, shifted(self.compare_region, seen, shift, regions.shape[2]), mean, present, pointed, shift)
+        return EncodedRegions(
+            seen, shifted(self.compare_region, seen, shift, regions.shape[2]), mean, present, pointed, shift
+        )
 
-    def begin(self, count: int) -> Minds:
+    def begin(self, count: int) -> LSTMState:
         """The states before the first word of so many captions."""
         zero = self.say.weight.new_zeros(count, self.config.width)
-        return Minds((zero, zero), (zero, zero))
+        return LSTMState((zero, zero), (zero, zero))
 
-    def step(self, sight: Sight, minds: Minds, words: Tensor) -> tuple[Minds, Tensor]:
+    def step(self, encoded: EncodedRegions, state: LSTMState, words: Tensor) -> tuple[LSTMState, Tensor]:
         """Read a word for each row, (n,) ids; the states after it and where it looked, (n, r).
 
         `self.say` of the speaking LSTM's hidden state scores the next word.
         """
-        looked = self.looker(torch.cat([minds.speak[0], sight.mean, self.words(words)], dim=1), minds.look)
-        scores = self.attend((sight.compared + self.compare_state(looked[0])[:, None]).tanh())[..., 0]
-        attention = shares(scores, sight.present, sight.pointed)
-        pooled = self._pooled(sight.seen, attention, sight.shift)
-        return Minds(looked, self.speaker(torch.cat([pooled, looked[0]], dim=1), minds.speak)), attention
+        looked = self.attention_lstm(
+            torch.cat([state.language[0], encoded.mean, self.words(words)], dim=1), state.attention
+        )
+        scores = self.attend((encoded.compared + self.compare_state(looked[0])[:, None]).tanh())[..., 0]
+        attention = shares(scores, encoded.present, encoded.pointed)
+        pooled = self._pooled(encoded.seen, attention, encoded.shift)
+        return LSTMState(looked, self.language_lstm(torch.cat([pooled, looked[0]], dim=1), state.language)), attention
 
     def _pooled(self, seen: Tensor, weights: Tensor, shift: Tensor | None) -> Tensor:
         """(n, f) the regions (n, r, f), shifted, in these proportions (n, r)."""

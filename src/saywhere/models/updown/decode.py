@@ -10,12 +10,12 @@ from torch import Tensor
 
 from saywhere.core.errors import InvalidValue
 from saywhere.language.vocabulary import BEGIN_ID, END_ID, PAD_ID
-from saywhere.models.patchioner.decode import Rules, Said, Writing, draws, search
+from saywhere.models.patchioner.decode import GenerationConfig, Hypothesis, Rules, draws, search
 from saywhere.models.region_features import RegionFeatures
 from saywhere.models.updown.batch import collate_features
-from saywhere.models.updown.captioner import Sight, UpDnCaptioner
+from saywhere.models.updown.captioner import EncodedRegions, UpDnCaptioner
 
-BEAM = Writing("beam", beams=5)
+BEAM = GenerationConfig("beam", beams=5)
 """As UpDn writes."""
 
 
@@ -39,23 +39,23 @@ class Caption:
 class CaptionSteps:
     """A captioner that has looked at some images, for `search`. A token is a word's id."""
 
-    def __init__(self, model: UpDnCaptioner, sight: Sight) -> None:
-        self._model, self._sight = model, sight
-        self._minds = model.begin(len(sight.present))
+    def __init__(self, model: UpDnCaptioner, encoded: EncodedRegions) -> None:
+        self._model, self._encoded = model, encoded
+        self._state = model.begin(len(encoded.present))
 
     def start(self) -> Tensor:
-        return self.advance(torch.full((len(self._sight.present),), BEGIN_ID, device=self._model.device))
+        return self.advance(torch.full((len(self._encoded.present),), BEGIN_ID, device=self._model.device))
 
     def advance(self, tokens: Tensor) -> Tensor:
-        self._minds, _ = self._model.step(self._sight, self._minds, tokens)
-        logits: Tensor = self._model.say(self._minds.speak[0])
+        self._state, _ = self._model.step(self._encoded, self._state, tokens)
+        logits: Tensor = self._model.say(self._state.language[0])
         return logits
 
     def reorder(self, rows: Tensor) -> None:
-        self._sight, self._minds = self._sight.take(rows), self._minds.take(rows)
+        self._encoded, self._state = self._encoded.take(rows), self._state.take(rows)
 
 
-def write(model: UpDnCaptioner, sight: Sight, how: Writing = BEAM) -> list[Said]:
+def write(model: UpDnCaptioner, encoded: EncodedRegions, how: GenerationConfig = BEAM) -> list[Hypothesis]:
     """The words for each image that was looked at, the unknown word never among them. The model must be at rest."""
     most = how.most_words(model.config.max_words)
     unknown = None if model.vocabulary is None else model.vocabulary.unknown_id
@@ -63,13 +63,13 @@ def write(model: UpDnCaptioner, sight: Sight, how: Writing = BEAM) -> list[Said]
     chances = None
     if how.method == "nucleus":
         # What an image shows, without the padding that depends on its neighbours.
-        keys = [seen[there].cpu().numpy().tobytes() for seen, there in zip(sight.seen, sight.present, strict=True)]
+        keys = [seen[there].cpu().numpy().tobytes() for seen, there in zip(encoded.seen, encoded.present, strict=True)]
         chances = draws(keys, how.seed, most)
     with torch.no_grad():
-        return search(CaptionSteps(model, sight), Rules(how, most, (END_ID,), forbidden), chances)
+        return search(CaptionSteps(model, encoded), Rules(how, most, (END_ID,), forbidden), chances)
 
 
-def caption(model: UpDnCaptioner, images: Sequence[RegionFeatures], how: Writing = BEAM) -> list[Caption]:
+def caption(model: UpDnCaptioner, images: Sequence[RegionFeatures], how: GenerationConfig = BEAM) -> list[Caption]:
     """A caption for each image, with where it looked for each word."""
     if model.vocabulary is None:
         raise InvalidValue("captioner", "does not know what its word ids mean", "attach a vocabulary")
@@ -97,7 +97,7 @@ def caption(model: UpDnCaptioner, images: Sequence[RegionFeatures], how: Writing
     ]
 
 
-def _read_again(said: Sequence[Said]) -> Tensor:
+def _read_again(said: Sequence[Hypothesis]) -> Tensor:
     """(b, t) what is read to say these words: the beginning, then each of them but the last."""
     longest = max(1, *(len(one.tokens) for one in said))
     rows = [(BEGIN_ID, *one.tokens)[:longest] for one in said]
