@@ -52,9 +52,9 @@ def test_a_batch_in_pieces_is_learnt_as_the_whole(tiny: Callable[..., Recipe], t
         torch.testing.assert_close(a, b, atol=1e-5, rtol=1e-4)
 
 
-def test_without_counts_means_over_words_depend_on_the_pieces(tiny: Callable[..., Recipe]) -> None:
-    quiet = ("task=uncounted-words", "model.dropout=0.0")
-    assert not _close(_learn(tiny(*quiet))[1], _learn(tiny(*quiet, "train.accumulate=3"))[1])
+def test_a_task_that_does_not_count_is_refused(tiny: Callable[..., Recipe]) -> None:
+    with pytest.raises(InvalidValue, match="the task 'tiny-forgetful': lacks counts"):
+        make_task(tiny("task=tiny-forgetful"))
 
 
 def test_a_step_of_adam_is_the_one_computed_by_hand(tiny: Callable[..., Recipe]) -> None:
@@ -199,6 +199,9 @@ class _Scripted:
 
     def losses(self, model: nn.Module, batch: Any, generator: torch.Generator) -> dict[str, Any]:
         return self._losses(model.weight)  # type: ignore[arg-type]
+
+    def counts(self, batch: Any) -> dict[str, float]:
+        return {}
 
 
 def _scripted(

@@ -81,6 +81,9 @@ class TinyRegression:
         error = model(batch["x"]) - batch["y"]
         return {"loss": error.square().mean(), "abs": error.abs().mean().detach()}
 
+    def counts(self, batch: dict[str, Tensor]) -> Mapping[str, float]:
+        return {"loss": len(batch["x"])}
+
     def validate(self, model: nn.Module) -> Mapping[str, float]:
         if self._script:
             return {"error": self._script.pop(0)}
@@ -112,8 +115,8 @@ class TinyWords(TinyRegression):
         return {"loss": words + boxes, "words": words, "boxes": boxes}
 
 
-class UncountedWords(TinyWords):
-    """The same without counts: cut into pieces, it has another gradient."""
+class TinyForgetful(TinyRegression):
+    """A task that does not say over how many things its loss averages."""
 
     counts = None  # type: ignore[assignment]
 
@@ -122,6 +125,6 @@ def register_all() -> None:
     for name, kind in {
         "tiny-regression": "TinyRegression",
         "tiny-words": "TinyWords",
-        "uncounted-words": "UncountedWords",
+        "tiny-forgetful": "TinyForgetful",
     }.items():
         register(name, f"tests.learn.tiny:{kind}")

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import torch
 
-from saywhere.models.mitr import MITR, Batch, Example, MitrConfig, RegionFeatures, collate
+from saywhere.core import Narrative, Trace, Utterance
+from saywhere.language.vocabulary import Vocabulary
+from saywhere.models.mitr import MITR, Batch, Example, MitrConfig, RegionFeatures, collate, example_of
+from saywhere.models.mitr.prepared import PreparedNarrative, save_prepared
 
 WORDS, REGION = 30, 24
 SMALL = MitrConfig(WORDS, region_size=REGION, width=32, heads=4, feed_forward=48)
@@ -50,3 +55,24 @@ def network(seed: int = 0, **changes: float) -> MITR:
         model.words.table.weight.normal_()
         model.say.weight.mul_(4)
     return model
+
+
+SAID = ["a red cup", "two dogs run on grass", "the blue sea", "a cup on a table"]
+
+
+def save_narratives(folder: Path) -> None:
+    """Prepared narratives of photos: 16 to learn from, 4 to validate on, 4 to test."""
+    rng = np.random.default_rng(0)
+    vocabulary = Vocabulary.of_words(SAID)
+    images, kept = {}, []
+    for i in range(24):
+        corners = np.sort(rng.random((3, 2, 2)), axis=1).reshape(3, 4)
+        images[f"photo {i}"] = RegionFeatures(rng.random((3, 6)), corners)
+        text = SAID[i % len(SAID)]
+        times = np.linspace(0, 3, 12)
+        trace = Trace(np.column_stack([rng.random((12, 2)), times]))
+        told = Narrative(f"photo {i}", text, (Utterance(text, 0, 3),), trace)
+        one = example_of(images[f"photo {i}"], told, vocabulary)
+        split = "train" if i < 16 else "validation" if i < 20 else "test"
+        kept.append(PreparedNarrative(f"photo {i}", split, one.words, one.boxes, one.located, f"n{i}"))
+    save_prepared(folder, images, kept, vocabulary, {"made": "here"})

@@ -9,34 +9,19 @@ import numpy as np
 import pytest
 import torch
 
-from saywhere.core import InvalidFile, InvalidValue, Narrative, Trace, UnknownName, Utterance
-from saywhere.language.vocabulary import Vocabulary
+from saywhere.core import InvalidFile, InvalidValue, UnknownName
 from saywhere.learn import evaluate, load_recipe, load_run, make_task, train
-from saywhere.models.mitr import MITR, RegionFeatures, baseline, collate, decode, example_of
+from saywhere.models.mitr import MITR, baseline, collate, decode
 from saywhere.models.mitr.layers import padding_mask, shifted_words
 from saywhere.models.mitr.losses import caption_loss, trace_loss
 from saywhere.models.mitr.objective import masked_boxes
-from saywhere.models.mitr.prepared import Prepared, PreparedNarrative, save_prepared
-
-SAID = ["a red cup", "two dogs run on grass", "the blue sea", "a cup on a table"]
+from saywhere.models.mitr.prepared import Prepared
+from tests.models.small import SAID, save_narratives
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    rng = np.random.default_rng(0)
-    vocabulary = Vocabulary.of_words(SAID)
-    images, kept = {}, []
-    for i in range(24):
-        corners = np.sort(rng.random((3, 2, 2)), axis=1).reshape(3, 4)
-        images[f"photo {i}"] = RegionFeatures(rng.random((3, 6)), corners)
-        text = SAID[i % len(SAID)]
-        times = np.linspace(0, 3, 12)
-        trace = Trace(np.column_stack([rng.random((12, 2)), times]))
-        narrative = Narrative(f"photo {i}", text, (Utterance(text, 0, 3),), trace)
-        one = example_of(images[f"photo {i}"], narrative, vocabulary)
-        split = "train" if i < 16 else "validation" if i < 20 else "test"
-        kept.append(PreparedNarrative(f"photo {i}", split, one.words, one.boxes, one.located, f"n{i}"))
-    save_prepared(tmp_path / "data", images, kept, vocabulary, {"made": "here"})
+    save_narratives(tmp_path / "data")
     return tmp_path / "data"
 
 

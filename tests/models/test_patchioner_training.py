@@ -240,15 +240,6 @@ def test_a_resumed_run_ends_bit_for_bit_as_one_never_stopped(
 _RECALLS = ("recall_1", "recall_5", "recall_10")
 
 
-def test_a_batch_cut_in_pieces_learns_the_same(texts: Path, tmp_path: Path) -> None:
-    path = recipe(texts, "patchioner-decoder", TINY + "\ndropout = 0.0\nnoise = [0.0, 0.0]", 6, steps=4)
-    train(path, tmp_path / "whole")
-    train(path, tmp_path / "pieces", overrides=["train.accumulate=3"])
-    ends = [load_file(find_checkpoint(tmp_path / run, "last") / "model.safetensors") for run in ("whole", "pieces")]
-    for name in ends[0]:
-        torch.testing.assert_close(ends[0][name], ends[1][name], atol=1e-4, rtol=1e-3)
-
-
 def test_validation_texts_of_another_vocabulary_are_refused(texts: Path, tmp_path: Path) -> None:
     save_texts(tmp_path / "other", ["a cat"], np.ones((1, SIZE)), Vocabulary.of_words(["a cat"]), {})
     path = recipe(texts, "patchioner-decoder", TINY, 4)

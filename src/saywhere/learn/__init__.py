@@ -6,12 +6,11 @@ from saywhere.learn.recipe import Recipe
 from saywhere.learn.records import Best, Event, Note, Saved, StepDone, TrainResult, Validated, read_measured
 from saywhere.learn.registry import known_tasks, load_recipe, make_task, register
 from saywhere.learn.run import train
-from saywhere.learn.task import CountsTerms, Items, Task, TaskClass
+from saywhere.learn.task import Items, Task, TaskClass
 from saywhere.learn.trained import TrainedRun, evaluate, export, find_checkpoint, load_run
 
 __all__ = [
     "Best",
-    "CountsTerms",
     "Event",
     "Items",
     "Note",

@@ -21,7 +21,7 @@ from saywhere.learn.precision import autocast
 from saywhere.learn.processes import Processes
 from saywhere.learn.randomness import generator_for, seed_globals
 from saywhere.learn.recipe import Train
-from saywhere.learn.task import CountsTerms, Task
+from saywhere.learn.task import Task
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,15 +85,16 @@ class Learner:
         return Outcome(losses, grad_norm)
 
     def _shares(self, pieces: Sequence[LoadedPiece], batches: Sequence[Any]) -> list[dict[str, float]]:
-        """For each piece, the shares of the terms that the task counts; empty if it does not count."""
-        if not isinstance(self._task, CountsTerms):
-            return [{} for _ in pieces]
+        """For each piece, its shares of the terms of the loss; empty if the loss is of the whole batch alone."""
         weights = [float(loaded.piece.weight > 0) for loaded in pieces]
         counts = [dict(self._task.counts(batch)) for batch in batches]
         names = sorted(counts[0])
         if any(sorted(count) != names for count in counts):
             raise InvalidValue("the task's counts", f"name other terms in one piece than {names} in another")
         self._processes.agree("the names of the task's counts", repr(names))
+        if not names and max(len(pieces), self._processes.size) > 1:
+            reason = "this task's loss compares all items of a batch: cut into parts, it is another loss"
+            raise InvalidValue("train.accumulate, processes", reason, "use accumulate = 1 and one process")
         table = [[weight * count[name] for name in names] for weight, count in zip(weights, counts, strict=True)]
         sums = torch.tensor(table, dtype=self._number_type, device=self._processes.device).sum(0)
         self._processes.add_up(sums)

@@ -24,6 +24,8 @@ _TASKS: dict[str, str] = {
     "updown-vqa": "saywhere.models.updown.task:UpDnVqaTask",
 }
 
+_METHODS = sorted(name for name in vars(Task) if not name.startswith("_"))
+
 
 def register(name: str, where: str) -> None:
     """Make a task known under a name. where: "package.module:Class", the class as `TaskClass` describes it."""
@@ -67,4 +69,10 @@ def load_recipe(path: str | Path, overrides: Sequence[str] = ()) -> Recipe:
 def make_task(recipe: Recipe) -> Task:
     """The recipe's task with its data."""
     model, data = check_sections(recipe, f"recipe {recipe.name!r}")
-    return task_class(recipe.task)(model, data)
+    task = task_class(recipe.task)(model, data)
+    absent = [name for name in _METHODS if not callable(getattr(task, name, None))]
+    if absent:
+        raise InvalidValue(
+            f"the task {recipe.task!r}", f"lacks {', '.join(absent)}, which saywhere.learn.Task asks for"
+        )
+    return task

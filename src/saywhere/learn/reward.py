@@ -67,9 +67,9 @@ class RewardTask(DecoderTask):
         said = drawn != PAD_ID
         scores = decoder(vectors, torch.cat([begin, drawn[:, :-1]], dim=1)).log_softmax(dim=-1)
         chosen = scores.gather(2, (drawn - END_ID).clamp(min=0)[..., None])[..., 0]
-        loss = -(advantage[:, None] * chosen * said).sum() / said.sum()
-        # Named "words" too, because that is the term of the loss that `counts` weighs.
-        return {"loss": loss, "words": loss, "reward": rewards.mean()}
+        # Over the words of the true texts, not of the drawn ones: how long others' captions are must not matter.
+        loss = -(advantage[:, None] * chosen * said).sum() / (batch.said * self._samples)
+        return {"loss": loss, "reward": rewards.mean()}
 
     def _rewards(self, drawn: Tensor, groups: Tensor) -> Tensor:
         """(n,) CIDEr of (n, t) ids against the texts of their groups."""

@@ -7,7 +7,7 @@ All randomness comes from the generators it is handed, so that a resumed run see
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar, Protocol, runtime_checkable
+from typing import Any, ClassVar, Protocol
 
 import msgspec
 import torch
@@ -38,7 +38,16 @@ class Task(Protocol):
         ...
 
     def losses(self, model: nn.Module, batch: Any, generator: torch.Generator) -> Mapping[str, Tensor]:
-        """Scalars: "loss" is minimised, the rest are only logged. Each is a mean over the batch's items."""
+        """Scalars: "loss" is minimised, the rest are only logged. Each is a mean over something in the batch."""
+        ...
+
+    def counts(self, batch: Any) -> Mapping[str, float]:
+        """For each term of "loss", which is their sum: over how many items, words, boxes … of the batch it averages.
+
+        With it a batch that is cut into micro-batches (accumulation, several processes) has exactly the loss and the
+        gradient of the whole. A loss that is itself one mean says {"loss": …}. Empty, if the loss compares the items
+        of a batch with each other: such a batch is never cut.
+        """
         ...
 
     def validate(self, model: nn.Module) -> Mapping[str, float]:
@@ -47,19 +56,6 @@ class Task(Protocol):
 
     def fingerprint(self) -> str:
         """Tells the data apart from other data: changes when any item or its order does."""
-        ...
-
-
-@runtime_checkable
-class CountsTerms(Protocol):
-    """A task whose loss is a sum of means over different things: words, located boxes …
-
-    With it, a batch cut into pieces (accumulation, several processes) has exactly the loss and gradient of the whole
-    batch. Without it each piece weighs by its number of items, which is exact only for means over items.
-    """
-
-    def counts(self, batch: Any) -> Mapping[str, float]:
-        """For each term of `losses` that is part of "loss": over how many things it averages. "loss" is their sum."""
         ...
 
 

@@ -152,6 +152,11 @@ def losses(
         return {"loss": loss, "caption": loss}
 
 
+def counts(batch: Batch, task: str) -> dict[str, int]:
+    """Over how many located words, or words and ends, the loss of a baseline for this task averages."""
+    return {"loss": int(batch.located.sum() if task == "trace" else (batch.lengths + 1).sum())}
+
+
 class BaselineSteps:
     """A baseline's decoder, one place at a time, with its keys and values kept."""
 

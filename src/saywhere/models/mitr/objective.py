@@ -83,6 +83,8 @@ def counts(batch: Batch, settings: ObjectiveSettings) -> dict[str, int]:
     located, said = int(batch.located.sum()), int((batch.lengths + 1).sum())
     things = {"trace": located, "caption": said, "cycle": located, "joint_caption": said, "joint_trace": located}
     things["lbm"] = int(batch.located.any(dim=1).sum())
+    if settings.cycle_kind == "batch" and len(batch) < 2:
+        things["cycle"] = 0
     return {name: things[name] for name in settings.weights()}
 
 

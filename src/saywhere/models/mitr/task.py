@@ -93,6 +93,17 @@ class MitrTask:
         return collate(items)
 
     def losses(self, model: nn.Module, batch: Batch, generator: torch.Generator) -> Mapping[str, Tensor]:
+        """The loss and its terms, times their weights."""
+        found = self._terms(model, batch, generator)
+        weights = {} if self.baseline else self.settings.weights()
+        return {name: weights.get(name, 1.0) * value for name, value in found.items()}
+
+    def counts(self, batch: Batch) -> Mapping[str, float]:
+        if self.baseline:
+            return baseline.counts(batch, self.baseline)
+        return objective.counts(batch, self.settings)
+
+    def _terms(self, model: nn.Module, batch: Batch, generator: torch.Generator) -> Mapping[str, Tensor]:
         if isinstance(model, baseline.Baseline):
             return baseline.losses(model, batch, generator, self.settings.trace_mask_rate, self.settings.guided)
         if not isinstance(model, MITR):
@@ -100,12 +111,12 @@ class MitrTask:
         return objective.losses(model, batch, self.settings, generator)
 
     def validate(self, model: nn.Module) -> dict[str, float]:
-        """Mean losses over the validation narratives, each batch with the same noise every time."""
+        """Mean losses, without weights, over the validation narratives, each batch with the same noise every time."""
         generator = torch.Generator().manual_seed(_VALIDATION_SEED)
         totals: dict[str, float] = {}
         for first in range(0, len(self._validation), _VALIDATION_BATCH):
             batch = collate(list(self._validation[first : first + _VALIDATION_BATCH]))
-            for name, value in self.losses(model, batch, generator).items():
+            for name, value in self._terms(model, batch, generator).items():
                 totals[name] = totals.get(name, 0.0) + float(value) * len(batch)
         return {name: total / len(self._validation) for name, total in totals.items()}
 

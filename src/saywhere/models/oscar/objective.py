@@ -101,12 +101,12 @@ def scores(
 def losses(
     model: Oscar, batch: CaptionBatch, objective: MaskedObjective, generator: torch.Generator
 ) -> Mapping[str, Tensor]:
-    """The mean cross entropy of a hidden word with smoothed labels, under "words" and "loss"; the share said right."""
+    """The mean cross entropy of a hidden word with smoothed labels; the share said right."""
     with drawing_from(generator, model):
         said, targets = scores(model, batch, objective, generator)
-    words = functional.cross_entropy(said, targets, label_smoothing=objective.smoothing)
+    loss = functional.cross_entropy(said, targets, label_smoothing=objective.smoothing)
     right = (said.detach().argmax(dim=1) == targets).float().mean()
-    return {"loss": words, "words": words, "accuracy": right}
+    return {"loss": loss, "accuracy": right}
 
 
 def word_losses(model: Oscar, batch: CaptionBatch) -> tuple[Tensor, Tensor]:

@@ -110,11 +110,11 @@ class OscarTask:
         return read_items(self._reader, items)
 
     def losses(self, model: nn.Module, batch: CaptionBatch, generator: torch.Generator) -> Mapping[str, Tensor]:
-        """The loss of a hidden word; "words" is all of it and counts words, so that pieces of a batch add up."""
+        """The loss of a hidden word, and the share of them that is said right."""
         return objective.losses(as_oscar(model), batch, self.objective, generator)
 
     def counts(self, batch: CaptionBatch) -> dict[str, float]:
-        return {"words": float(self.objective.said(batch))}
+        return {"loss": float(self.objective.said(batch))}
 
     def validate(self, model: nn.Module) -> dict[str, float]:
         """Loss per word and share of words said right, in all and, where there are several, by level ("loss_scene")."""

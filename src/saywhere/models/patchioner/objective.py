@@ -136,7 +136,6 @@ def seen_as(batch: TextBatch, objective: TextObjective, bank: Bank | None, gener
 def losses(
     model: PrefixDecoder, batch: TextBatch, objective: TextObjective, bank: Bank | None, generator: torch.Generator
 ) -> Mapping[str, Tensor]:
-    """The mean cross entropy of a piece, under "words" and "loss"."""
+    """The mean cross entropy of a piece."""
     vectors = seen_as(batch, objective, bank, generator)
-    words = model.loss(vectors, batch.words, batch.extra, objective.smoothing)
-    return {"loss": words, "words": words}
+    return {"loss": model.loss(vectors, batch.words, batch.extra, objective.smoothing)}

@@ -109,7 +109,7 @@ class DecoderTask:
         return objective.losses(_decoder(model), batch, self.objective, bank, generator)
 
     def counts(self, batch: TextBatch) -> Mapping[str, float]:
-        return {"words": float(batch.said)}
+        return {"loss": float(batch.said)}
 
     def validate(self, model: nn.Module) -> dict[str, float]:
         """Mean cross entropy of a piece, from true vectors, and from their projections if it learns with these."""
@@ -202,6 +202,10 @@ class AlignmentTask:
         return {
             "loss": contrast(network.similarities(batch.features, batch.vectors), batch.owners, network.sharpness())
         }
+
+    def counts(self, batch: PairBatch) -> Mapping[str, float]:  # noqa: ARG002 - the protocol's
+        """Nothing: every text is told apart from all other photos of the batch."""
+        return {}
 
     def validate(self, model: nn.Module) -> dict[str, float]:
         """The loss over all held-out photos, and how often a text finds its photo among the first 1, 5 and 10 (%)."""

@@ -104,6 +104,9 @@ class UpDnVqaTask:
         accuracy = answer_accuracy(logits.detach(), batch.targets).mean()
         return {"loss": answer_loss(logits, batch.targets), "accuracy": accuracy}
 
+    def counts(self, batch: QuestionBatch) -> dict[str, float]:
+        return {"loss": float(len(batch))}
+
     def validate(self, model: nn.Module) -> dict[str, float]:
         """Loss, accuracy, and accuracy by answer type ("accuracy_yes/no" …) on the validation questions."""
         return measure_answers(as_vqa(model), self._validation)
@@ -136,15 +139,14 @@ class UpDnCaptionTask:
         return collate_captions(items)
 
     def losses(self, model: nn.Module, batch: CaptionBatch, generator: torch.Generator) -> Mapping[str, Tensor]:
-        """The loss per word; "caption" is all of it, and counts words, so that pieces of a batch add up."""
+        """The loss per word."""
         network = as_captioner(model)
         with drawing_from(generator, network):
             logits = network(batch.regions, batch.present, batch.words, boxes=batch.boxes).logits
-        loss = caption_loss(logits, batch.targets)
-        return {"loss": loss, "caption": loss}
+        return {"loss": caption_loss(logits, batch.targets)}
 
     def counts(self, batch: CaptionBatch) -> dict[str, float]:
-        return {"caption": float((batch.targets != PAD_ID).sum())}
+        return {"loss": float((batch.targets != PAD_ID).sum())}
 
     def validate(self, model: nn.Module) -> dict[str, float]:
         """The loss per word of the validation captions."""

@@ -1,0 +1,164 @@
+"""A batch that is cut into parts has the loss and the gradient of the whole, for every task and shipped recipe."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+from saywhere.core.errors import InvalidValue
+from saywhere.language.vocabulary import END_ID, PAD_ID
+from saywhere.learn import Recipe, known_tasks, make_task
+from saywhere.learn.batches import Plan, load_steps
+from saywhere.learn.learner import Learner, Outcome
+from saywhere.learn.processes import Processes
+from saywhere.learn.recipe import parse_recipe
+from saywhere.models.patchioner.data import save_pairs, save_texts
+from tests.models import oscar_small, updown_small
+from tests.models.patchioner_small import SENTENCES, SIZE, embeddings, vocabulary
+from tests.models.small import save_narratives
+
+RECIPES = Path(__file__).resolve().parents[2] / "recipes"
+SPLITS = ("train",) * 16 + ("validation",) * 4
+
+
+def _narratives(folder: Path) -> None:
+    save_narratives(folder)
+
+
+def _questions(folder: Path) -> None:
+    updown_small.save_coloured_questions(folder, SPLITS)
+
+
+def _captions(folder: Path) -> None:
+    updown_small.save_coloured_captions(folder, SPLITS)
+
+
+def _levels(folder: Path) -> None:
+    oscar_small.save_captions(folder, SPLITS)
+
+
+def _texts(folder: Path) -> None:
+    longer = [sentence * (1 + i % 2) for i, sentence in enumerate(SENTENCES)]
+    groups = np.arange(len(longer)) // 2
+    save_texts(folder, longer, embeddings(SENTENCES), vocabulary(), {}, groups=groups)
+
+
+def _pairs(folder: Path) -> None:
+    rng = np.random.default_rng(0)
+    owners = np.repeat(np.arange(24), 1 + np.arange(24) % 4)
+    save_pairs(folder, rng.standard_normal((24, 3, 10)), rng.standard_normal((len(owners), SIZE)), owners, {})
+
+
+# For each task: its data, and what makes it small and silences its noise, which differs from part to part.
+MITR = {"width": 8, "heads": 2, "feed_forward": 16, "mask_rate": 0.0}
+MITR |= {"dropout": 0.0, "attention_dropout": 0.0, "input_dropout": 0.0}
+VQA = {"embedding": 5, "width": 8, "dropout": 0.0, "answer_dropout": 0.0}
+CAPTION = {"embedding": 5, "width": 8, "attention": 7, "dropout": 0.0}
+OSCAR = {"width": 16, "layers": 2, "heads": 2, "feed_forward": 24, "dropout": 0.0, "attention_dropout": 0.0}
+DECODER = {"width": 16, "layers": 1, "heads": 2, "feed_forward": 32, "max_words": 16, "dropout": 0.0}
+DECODER |= {"noise": [0.0, 0.0], "project_rate": 1.0}
+TASKS: dict[str, tuple[Callable[[Path], None], dict[str, Any], dict[str, Any]]] = {
+    "mitr": (_narratives, MITR, {}),
+    "updown-vqa": (_questions, VQA, {}),
+    "updown-caption": (_captions, CAPTION, {}),
+    "hint-vqa": (_questions, VQA | {"hint": {"share": 1.0}}, {}),
+    "hint-caption": (_captions, CAPTION | {"hint": {"share": 1.0}, "hint_words": 0}, {}),
+    "oscar": (_levels, OSCAR | {"every_word": True}, {}),
+    "patchioner-decoder": (_texts, DECODER, {"held_out": 4}),
+    "patchioner-reward": (_texts, DECODER | {"sample_words": 6}, {"held_out": 4}),
+    "patchioner-alignment": (_pairs, {"dropout": 0.0}, {"held_out": 8}),
+}
+
+# A loss that compares all items of a batch with each other.
+OF_THE_WHOLE_BATCH = {"patchioner-alignment"}
+CASES: dict[str, dict[str, Any]] = {
+    path.name: tomllib.loads(path.read_text(encoding="utf-8")) for path in sorted(RECIPES.glob("*.toml"))
+}
+CASES |= {task: {"task": task} for task in TASKS}
+CASES |= {f"mitr, {kind}": {"task": "mitr", "model": {"baseline": kind}} for kind in ("trace", "caption", "describe")}
+CASES["mitr, lbm"] = {"task": "mitr", "model": {"lbm": 0.5, "cycle_kind": "segments"}}
+ONLY_CAPTIONS = {"trace": 0.0, "cycle": 0.0, "joint": 0.0}
+CASES["mitr, guided"] = {"task": "mitr", "model": {"guided": 6, **ONLY_CAPTIONS}}
+
+
+@pytest.fixture(autouse=True)
+def _no_noise(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is drawn for an item does not depend on the items beside it."""
+
+    def in_order(batch: Any, _segments: int, _generator: torch.Generator) -> tuple[Tensor, Tensor]:
+        return batch.boxes, batch.located
+
+    def no_word_noise(boxes: Tensor, words: int, _generator: torch.Generator) -> Tensor:
+        noise = torch.zeros(*boxes.shape[:2], words + 1)
+        noise[..., 0] = -torch.inf
+        return noise
+
+    def drawn(_model: Any, vectors: Tensor, most: int, _generator: torch.Generator) -> Tensor:
+        """Captions that differ in words and lengths, each told by its vector and its place among those of a text."""
+        ids = torch.full((len(vectors), most), PAD_ID)
+        for row, (vector, caption) in enumerate(zip(vectors, ids, strict=True)):
+            rng = np.random.default_rng([int(1e6 * abs(float(vector[0]))), row % 5])
+            length = int(rng.integers(1, most))
+            caption[:length] = torch.from_numpy(rng.integers(END_ID + 1, END_ID + len(vocabulary()), length))
+            caption[length] = END_ID
+        return ids
+
+    mitr = "saywhere.models.mitr"
+    monkeypatch.setattr(f"{mitr}.objective.swapped_in_batch", lambda size, _generator: torch.arange(size))
+    monkeypatch.setattr(f"{mitr}.objective.segments_shuffled", in_order)
+    monkeypatch.setattr(f"{mitr}.cycle.word_noise", no_word_noise)
+    monkeypatch.setattr("saywhere.learn.reward.sample", drawn)
+
+
+def _recipe(table: Mapping[str, Any], folder: Path) -> Recipe:
+    """A recipe on small data, with a small network without noise."""
+    write, model, data = TASKS[table["task"]]
+    write(folder)
+    kept = {key: value for key, value in table.get("model", {}).items() if key != "start"}
+    if "hint" in kept:
+        model = model | {"hint": kept["hint"] | model["hint"]}
+    train = {key: value for key, value in table.get("train", {"lr": 0.01}).items() if key != "init_from"}
+    train |= {"batch_size": 12, "steps": 1, "epochs": None}
+    levels = {"levels": table["data"]["levels"]} if "levels" in table.get("data", {}) else {}
+    changed = {"name": "small", "model": kept | model, "data": {"folder": str(folder), **data, **levels}}
+    return parse_recipe({"task": table["task"], **changed, "train": train}, "test")
+
+
+def _one_step(recipe: Recipe, accumulate: int) -> Outcome:
+    task = make_task(recipe)
+    torch.manual_seed(0)
+    model = task.build(torch.Generator().manual_seed(0))
+    learner = Learner(task, model, recipe.train, seed=1, processes=Processes())
+    items = task.train_items()
+    plan = Plan(len(items), recipe.train.batch_size, 1)
+    (step,) = load_steps(task, items, plan, 0, 1, Processes(), accumulate, 0)
+    return learner.learn(step, 0, recipe.train.lr)
+
+
+def test_every_task_is_among_the_cases() -> None:
+    assert {name for name in known_tasks() if "tiny" not in name} == set(TASKS)
+
+
+@pytest.mark.parametrize("case", [name for name, one in CASES.items() if one["task"] not in OF_THE_WHOLE_BATCH])
+def test_a_batch_in_parts_has_the_loss_and_gradient_of_the_whole(tmp_path: Path, case: str) -> None:
+    recipe = _recipe(CASES[case], tmp_path / "data")
+    whole = _one_step(recipe, 1)
+    for accumulate in (2, 6):
+        cut = _one_step(recipe, accumulate)
+        assert cut.losses["loss"] == pytest.approx(whole.losses["loss"], rel=1e-5)
+        assert cut.grad_norm == pytest.approx(whole.grad_norm, rel=1e-4)
+
+
+@pytest.mark.parametrize("case", [name for name, one in CASES.items() if one["task"] in OF_THE_WHOLE_BATCH])
+def test_a_loss_that_compares_all_items_of_a_batch_is_not_cut(tmp_path: Path, case: str) -> None:
+    recipe = _recipe(CASES[case], tmp_path / "data")
+    assert _one_step(recipe, 1).grad_norm > 0
+    with pytest.raises(InvalidValue, match="compares all items of a batch"):
+        _one_step(recipe, 2)
