@@ -17,12 +17,14 @@ from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from bench import uncached_mitr
+from saywhere.models.common.batches import padding_mask
+from saywhere.models.common.modes import seeded_dropout
 from saywhere.models.mitr import MITR, Batch, Decoding, Images, MitrConfig, ObjectiveSettings, decode
 from saywhere.models.mitr.cycle import drawn_caption, swapped_in_batch
-from saywhere.models.mitr.layers import padding_mask, shifted_boxes, shifted_words
+from saywhere.models.mitr.layers import shifted_boxes, shifted_words
 from saywhere.models.mitr.losses import caption_loss, trace_loss
 from saywhere.models.mitr.network import Memory
-from saywhere.models.mitr.objective import drawing_from, losses
+from saywhere.models.mitr.objective import losses
 
 IMAGES, REGIONS, TEXT, BEAMS, WORDS = 8, 100, 50, 5, 10_000
 CAPTION_RATIO, TRACE_RATIO, JOINT_RATIO, STEP_RATIO = 15.0, 20.0, 8.0, 2.0
@@ -201,7 +203,7 @@ def encoding_per_task(model: MITR, batch: Batch, settings: ObjectiveSettings, ge
     read, rows = shifted_words(batch.words, batch.lengths)
     real = padding_mask(batch.lengths + 1, read.shape[1])
     mask = real[:, 1:]
-    with drawing_from(generator, model):
+    with seeded_dropout(generator, model):
         predicted = model.ground(model.encode_images(batch.images), batch.words, mask, shifted_boxes(batch.boxes))
         trace = trace_loss(predicted, batch.boxes, batch.located)
         logits = model.caption(model.encode_images(batch.images), read, real, batch.boxes, mask)

@@ -11,9 +11,9 @@ import torch
 import saywhere
 from bench.bench_decoder import uncached
 from saywhere.core import Box
-from saywhere.models.patchioner.decode import GenerationConfig
 from saywhere.models.patchioner.decoder import PrefixDecoder
 from saywhere.models.patchioner.seer import Seer
+from saywhere.models.search import GenerationConfig
 from saywhere.vision import keep_freed_memory, read_photo
 
 Row = tuple[str, str, str, bool]

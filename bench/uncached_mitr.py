@@ -13,7 +13,8 @@ import torch
 from torch import Tensor
 
 from saywhere.language.vocabulary import BEGIN_ID, END_ID
-from saywhere.models.mitr.layers import ROW_OFFSET, as_keys, causal_mask, padding_mask, shifted_boxes
+from saywhere.models.common.batches import padding_mask
+from saywhere.models.mitr.layers import ROW_OFFSET, as_keys, causal_mask, shifted_boxes
 from saywhere.models.mitr.network import MITR
 
 Regions = tuple[Tensor, Tensor, Tensor]

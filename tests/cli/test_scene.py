@@ -14,8 +14,8 @@ from saywhere import loading
 from saywhere.cli import seeing
 from saywhere.cli.app import app as whole_app
 from saywhere.core import Box, InvalidFile, InvalidValue, UnknownName
-from saywhere.models.patchioner.decode import GenerationConfig
 from saywhere.models.patchioner.seer import Seer
+from saywhere.models.search import GenerationConfig
 from saywhere.vision import read_photo
 from tests.models.patchioner_seeing import LEVELS, ColourEncoder, level_decoder, photo, seer
 

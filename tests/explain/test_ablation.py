@@ -19,7 +19,7 @@ from saywhere.explain import (
     removed,
     write_many,
 )
-from saywhere.models.patchioner.decode import Written
+from saywhere.models.search import Written
 from saywhere.models.tagged_regions import TaggedRegions
 from tests.explain.laboratory import Says, image
 

@@ -18,7 +18,7 @@ from saywhere.explain import (
     write_many,
 )
 from saywhere.models.attended import Part
-from saywhere.models.patchioner.decode import GenerationConfig
+from saywhere.models.search import GenerationConfig
 from tests.models import oscar_small
 
 IMAGES = {str(i): one for i, one in enumerate(oscar_small.images())}

@@ -14,13 +14,13 @@ from saywhere.language.vocabulary import Vocabulary
 from saywhere.models.patchioner.alignment import LinearAlignment
 from saywhere.models.patchioner.config import DecoderConfig
 from saywhere.models.patchioner.consensus import ConsensusConfig
-from saywhere.models.patchioner.decode import GenerationConfig, Written
 from saywhere.models.patchioner.decoder import PrefixDecoder
 from saywhere.models.patchioner.gap import Direct, Gap, MemoryGap
 from saywhere.models.patchioner.memory import MemoryBank
 from saywhere.models.patchioner.seer import Manners, Seer
 from saywhere.models.patchioner.sight import Blend
 from saywhere.models.patchioner.tags import Tags
+from saywhere.models.search import GenerationConfig, Written
 from saywhere.vision import Found, PhotoLike, View, read_photo
 
 THINGS = ("cat", "dog", "cup")

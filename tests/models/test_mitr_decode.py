@@ -13,9 +13,9 @@ from bench.bench_mitr import Watch
 
 from saywhere.core import InvalidValue, UnknownName
 from saywhere.language.vocabulary import END_ID
+from saywhere.models.common.batches import padding_mask
 from saywhere.models.mitr import MITR, Batch, Decoding, collate, decode
 from saywhere.models.mitr.decode import Hypothesis
-from saywhere.models.mitr.layers import padding_mask
 from saywhere.models.mitr.network import Memory
 from tests.models.small import batch, narratives, network
 

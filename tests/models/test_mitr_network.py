@@ -12,9 +12,10 @@ from torch import Tensor
 from torch.nn import functional
 
 from saywhere.core import InvalidValue, UnknownName
+from saywhere.models.common.batches import padding_mask
 from saywhere.models.mitr import MITR, Batch, Images, MitrConfig, collate
 from saywhere.models.mitr.image import PatchEncoder, grid_boxes
-from saywhere.models.mitr.layers import padding_mask, shifted_boxes, shifted_words
+from saywhere.models.mitr.layers import shifted_boxes, shifted_words
 from tests.models.small import SMALL, batch, narratives, network
 
 

@@ -13,6 +13,7 @@ from torch import Tensor
 
 from saywhere.core import InvalidValue, UnknownName
 from saywhere.metrics.lbm import lbm
+from saywhere.models.common.batches import padding_mask
 from saywhere.models.mitr import MITR, Batch, ObjectiveSettings, losses
 from saywhere.models.mitr.cycle import (
     cycle_loss,
@@ -23,14 +24,7 @@ from saywhere.models.mitr.cycle import (
     word_log_probabilities,
     word_noise,
 )
-from saywhere.models.mitr.layers import (
-    ROW_OFFSET,
-    DrawnWords,
-    WordEmbedding,
-    padding_mask,
-    shifted_boxes,
-    shifted_words,
-)
+from saywhere.models.mitr.layers import ROW_OFFSET, DrawnWords, WordEmbedding, shifted_boxes, shifted_words
 from saywhere.models.mitr.losses import _band_costs, _band_shares, caption_loss, lbm_loss, trace_loss
 from saywhere.models.mitr.objective import counts, masked_boxes
 from tests.models.small import WORDS, batch, network

@@ -11,8 +11,9 @@ import torch
 from torch import Tensor
 
 from saywhere.core import InvalidValue
+from saywhere.models.common.batches import padding_mask
 from saywhere.models.mitr import MITR, Decoding, MitrConfig, decode
-from saywhere.models.mitr.layers import Norm, padding_mask, shifted_boxes, shifted_words
+from saywhere.models.mitr.layers import Norm, shifted_boxes, shifted_words
 from saywhere.models.mitr.losses import caption_loss, trace_loss
 from saywhere.models.mitr.network import Memory
 from saywhere.models.mitr.released import released_names, to_released

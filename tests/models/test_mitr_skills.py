@@ -10,6 +10,7 @@ import torch
 
 from saywhere.core import InvalidValue, Narrative, Trace, UnknownName, Utterance, WordBoxes
 from saywhere.language.vocabulary import Vocabulary
+from saywhere.models.common.batches import padding_mask
 from saywhere.models.mitr import (
     MITR,
     Decoding,
@@ -25,7 +26,7 @@ from saywhere.models.mitr import (
 )
 from saywhere.models.mitr.baseline import Baseline, caption, losses, trace
 from saywhere.models.mitr.batch import collate_images
-from saywhere.models.mitr.layers import padding_mask, shifted_boxes
+from saywhere.models.mitr.layers import shifted_boxes
 from saywhere.models.mitr.skills import boxes_along
 from tests.models.small import SMALL, batch, boxes_xyxy, narratives, network, regions
 

@@ -12,7 +12,7 @@ from saywhere.core import InvalidValue, UnknownName
 from saywhere.models.oscar import Oscar
 from saywhere.models.oscar.batch import CaptionBatch
 from saywhere.models.oscar.decode import _rules
-from saywhere.models.patchioner.decode import GenerationConfig, Hypothesis, search
+from saywhere.models.search import GenerationConfig, Hypothesis, search
 from tests.models import oscar_small as small
 
 BEAM = GenerationConfig("beam", beams=5)

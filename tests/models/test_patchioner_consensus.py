@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from saywhere.core import InvalidValue
 from saywhere.models.patchioner.consensus import ConsensusConfig, InverseFrequency, consensus
-from saywhere.models.patchioner.decode import GenerationConfig
 from saywhere.models.patchioner.memory import Nearest
+from saywhere.models.search import GenerationConfig
 
 MEMORY = (
     "a dog on a couch",

@@ -15,8 +15,8 @@ from torch.nn import functional
 
 from saywhere.core import InvalidFile, InvalidValue, UnknownName
 from saywhere.language.vocabulary import BEGIN_ID, END_ID, PAD_ID
-from saywhere.models.patchioner.decode import Hypothesis, Steps
 from saywhere.models.patchioner.decoder import DecoderConfig, GenerationConfig, PrefixDecoder, Written
+from saywhere.models.search import Hypothesis, Steps
 from tests.models.patchioner_small import SIZE, decoder, vectors, vocabulary
 
 ALL = [
@@ -111,7 +111,7 @@ def best_by_trying(first: torch.Tensor, table: torch.Tensor, most: int, penalty:
 @pytest.mark.parametrize("penalty", [0.0, 1.0])
 @pytest.mark.parametrize("seed", range(4))
 def test_a_beam_wide_enough_finds_the_best_text_there_is(penalty: float, seed: int) -> None:
-    from saywhere.models.patchioner.decode import Rules, search
+    from saywhere.models.search import Rules, search
 
     draw = torch.Generator().manual_seed(seed)
     first, table = 2 * torch.randn(3, 4, generator=draw), 2 * torch.randn(4, 4, generator=draw)
@@ -160,7 +160,7 @@ def test_sampling_follows_the_seed_and_keeps_to_the_likeliest_words() -> None:
 
 
 def test_sampling_draws_words_as_often_as_they_are_likely() -> None:
-    from saywhere.models.patchioner.decode import Rules, draws, search
+    from saywhere.models.search import Rules, draws, search
 
     scores = torch.tensor([0.5, 0.3, 0.15, 0.05]).log()
     count = 4000

@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 from saywhere.core import Box, InvalidFile, InvalidValue, Point, UnknownName, WholeImage
 from saywhere.models.patchioner import look as patchioner_look
 from saywhere.models.patchioner.consensus import ConsensusConfig
-from saywhere.models.patchioner.decode import GenerationConfig
 from saywhere.models.patchioner.decoder import PrefixDecoder
 from saywhere.models.patchioner.gap import Direct, MemoryGap
 from saywhere.models.patchioner.levels import check_level, check_names, checked_levels
 from saywhere.models.patchioner.seer import Manners, Seer, open_seer, read_config, save_config
+from saywhere.models.search import GenerationConfig
 from saywhere.vision import Found
 from tests.models.patchioner_seeing import (
     FOUND,

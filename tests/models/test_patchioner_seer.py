@@ -15,10 +15,10 @@ from PIL import Image
 from saywhere.core import Box, BoxSet, InvalidFile, InvalidValue, Point, Trace, UnknownName, WholeImage
 from saywhere.models.folder import save_part
 from saywhere.models.patchioner.consensus import ConsensusConfig, InverseFrequency, consensus
-from saywhere.models.patchioner.decode import GenerationConfig
 from saywhere.models.patchioner.gap import MemoryGap
 from saywhere.models.patchioner.memory import Nearest
 from saywhere.models.patchioner.seer import Manners, Seer, open_seer, read_config, save_config
+from saywhere.models.search import GenerationConfig
 from saywhere.vision import Found
 from tests.models.patchioner_seeing import (
     BOTTOM_RIGHT,

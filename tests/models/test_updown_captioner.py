@@ -11,7 +11,7 @@ from torch.nn import functional
 
 from saywhere.core import InvalidValue
 from saywhere.language.vocabulary import BEGIN_ID, END_ID, PAD_ID, Vocabulary
-from saywhere.models.patchioner.decode import GenerationConfig
+from saywhere.models.search import GenerationConfig
 from saywhere.models.updown import RegionFeatures, UpDnCaptioner, caption, caption_loss, word_score
 from saywhere.models.updown.decode import CaptionSteps, write
 from tests.models import updown_small as small

@@ -12,6 +12,7 @@ import torch
 
 from saywhere.core import InvalidFile, InvalidValue, UnknownName
 from saywhere.language.vocabulary import BEGIN_ID, END_ID, PAD_ID
+from saywhere.language.words import owned_words, plain_words
 from saywhere.models.updown import (
     AnswerVocabulary,
     Captions,
@@ -26,7 +27,6 @@ from saywhere.models.updown import (
 )
 from saywhere.models.updown import prepared as reasons
 from saywhere.models.updown.store import NO_IMAGE, OTHER_SIZE, TOO_LARGE
-from saywhere.models.updown.words import owned_words, plain_words
 from tests.models import updown_small as small
 
 SPLITS = ("train",) * 6 + ("validation",) * 2 + ("changed priors",) * 2

@@ -10,9 +10,10 @@ import pytest
 import torch
 
 from saywhere.core import InvalidFile, InvalidValue, UnknownName
+from saywhere.language.words import plain_words
 from saywhere.learn import evaluate, known_tasks, load_recipe, load_run, make_task, register, train
 from saywhere.metrics import vqa_accuracy
-from saywhere.models.patchioner.decode import GenerationConfig
+from saywhere.models.search import GenerationConfig
 from saywhere.models.updown import (
     Answerer,
     Captions,
@@ -28,7 +29,6 @@ from saywhere.models.updown import (
     save_questions,
 )
 from saywhere.models.updown.task import measure_answers, measure_captions
-from saywhere.models.updown.words import plain_words
 from tests.models import updown_small as small
 
 SPLITS = ("train",) * 12 + ("validation",) * 4

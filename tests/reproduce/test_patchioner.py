@@ -19,10 +19,10 @@ from saywhere.build.region_texts import ClassBox
 from saywhere.cli import patchioner as command
 from saywhere.core import InvalidFile, InvalidValue
 from saywhere.formats.coco_classes import COCO_CLASSES
-from saywhere.models.patchioner.decode import GenerationConfig
 from saywhere.models.patchioner.gap import Direct, MemoryGap
 from saywhere.models.patchioner.grounding import NounPhrase
 from saywhere.models.patchioner.seer import Manners, Seer, save_config
+from saywhere.models.search import GenerationConfig
 from saywhere.reproduce import mitr
 from saywhere.reproduce.bootstrap import judge_photos, paired_interval
 from saywhere.reproduce.patchioner import PHOTOS_PAGE, PatchionerPlan, reproduce_patchioner

@@ -12,7 +12,7 @@ import pytest
 from saywhere.core import InvalidFile
 from saywhere.explain import probing
 from saywhere.models.oscar import LevelCaptions
-from saywhere.models.patchioner.decode import Written
+from saywhere.models.search import Written
 from saywhere.reproduce import scenes_rows as rows
 from saywhere.reproduce.region_eye import RegionEye
 from saywhere.reproduce.results import Results

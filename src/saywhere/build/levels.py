@@ -42,9 +42,9 @@ from saywhere.language.vocabulary import FIRST_PIECE_ID, Vocabulary
 from saywhere.learn import load_run, train
 from saywhere.learn.recipe import Recipe, parse_recipe
 from saywhere.models.patchioner.data import Texts, save_texts
-from saywhere.models.patchioner.decode import GenerationConfig
 from saywhere.models.patchioner.decoder import DecoderConfig, PrefixDecoder
 from saywhere.models.patchioner.gap_model import GapModel
+from saywhere.models.search import GenerationConfig
 
 _CAPTIONS = 5
 WRITING = GenerationConfig("beam", beams=3)

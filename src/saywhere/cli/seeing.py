@@ -19,8 +19,8 @@ from saywhere.cli.pointing import Pointing, region_values
 from saywhere.core import InvalidValue, Narrative, WholeImage
 
 if TYPE_CHECKING:
-    from saywhere.models.patchioner.decode import GenerationConfig
     from saywhere.models.patchioner.seer import Look, RegionCaption, Seer
+    from saywhere.models.search import GenerationConfig
     from saywhere.plots.seen import Placed, Said
 
 Photo = Annotated[Path, typer.Argument(help="A photo.", metavar="PHOTO", show_default=False)]

@@ -27,7 +27,7 @@ from saywhere.explain.human import Refused
 from saywhere.explain.region_tags import Which, region_tags
 from saywhere.explain.rounds import ROUND, ImageOf, Progress, rounds
 from saywhere.models.attended import BEAM, Speaking
-from saywhere.models.patchioner.decode import GenerationConfig, Written
+from saywhere.models.search import GenerationConfig, Written
 from saywhere.models.tagged_regions import TaggedRegions
 
 _MOST_SETS: Final = 256

@@ -25,16 +25,17 @@ from torch.nn import functional
 
 from saywhere.core.errors import InvalidValue
 from saywhere.language.vocabulary import BEGIN_ID, PAD_ID, Vocabulary
+from saywhere.language.words import plain_words
 from saywhere.models.attended import Attended, Part
-from saywhere.models.mitr.batch import padded
+from saywhere.models.common.batches import Packed, padded
+from saywhere.models.common.modes import eval_mode
 from saywhere.models.mitr.layers import as_keys, causal_mask
 from saywhere.models.mitr.network import MITR, EncoderLayer
-from saywhere.models.patchioner.decoder import PrefixDecoder, eval_mode
-from saywhere.models.patchioner.layers import Block, Packed, as_vectors
+from saywhere.models.patchioner.decoder import PrefixDecoder
+from saywhere.models.patchioner.layers import Block, as_vectors
 from saywhere.models.tagged_regions import TaggedRegions
 from saywhere.models.updown.captioner import UpDnCaptioner
 from saywhere.models.updown.vqa import UpDnVqa
-from saywhere.models.updown.words import plain_words
 from saywhere.vision.transformer import outputs_of
 from saywhere.vision.view import View
 

@@ -32,7 +32,7 @@ from saywhere.learn.hint import (
     hinted_items,
     ranking_loss,
 )
-from saywhere.models.mitr.objective import drawing_from
+from saywhere.models.common.modes import seeded_dropout
 from saywhere.models.updown.batch import CaptionBatch, QuestionBatch, collate_captions, collate_questions
 from saywhere.models.updown.captioner import Spoken, UpDnCaptioner
 from saywhere.models.updown.objective import answer_accuracy, answer_loss, answer_score, caption_loss
@@ -92,7 +92,7 @@ class HintVqaTask(UpDnVqaTask):
         network = as_vqa(model)
         _check_precision(batch.regions)
         human = self._told(batch, generator)
-        with drawing_from(generator, network):
+        with seeded_dropout(generator, network):
             answered, hint = self._pass(network, batch, human)
         return {
             **_weighted(hint, answer_loss(answered.logits, batch.targets), self.settings),
@@ -171,7 +171,7 @@ class HintCaptionTask(UpDnCaptionTask):
         network = as_captioner(model)
         _check_precision(batch.regions)
         told = self._drawn(self._told(batch, generator), batch, generator)
-        with drawing_from(generator, network):
+        with seeded_dropout(generator, network):
             spoken, hint = self._pass(network, batch, told)
         hinted = torch.tensor(len(told.human) / len(batch), device=batch.regions.device)
         return {**_weighted(hint, caption_loss(spoken.logits, batch.targets), self.settings), "hinted": hinted}

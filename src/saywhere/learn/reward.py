@@ -17,7 +17,8 @@ from torch import Tensor, nn
 from saywhere.core.errors import InvalidValue
 from saywhere.language.vocabulary import BEGIN_ID, END_ID, PAD_ID
 from saywhere.metrics.captions import DocumentFrequency, cider
-from saywhere.models.patchioner.decoder import PrefixDecoder, eval_mode
+from saywhere.models.common.modes import eval_mode
+from saywhere.models.patchioner.decoder import PrefixDecoder
 from saywhere.models.patchioner.objective import TextBatch, seen_as
 from saywhere.models.patchioner.tasks import DecoderSection, DecoderTask, TextData
 

@@ -9,7 +9,7 @@ from typing import Protocol
 
 from torch import Tensor
 
-from saywhere.models.patchioner.decode import GenerationConfig, Written
+from saywhere.models.search import GenerationConfig, Written
 from saywhere.models.tagged_regions import TaggedRegions
 
 BEAM = GenerationConfig("beam", beams=5)

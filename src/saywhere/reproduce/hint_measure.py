@@ -13,8 +13,8 @@ from saywhere.explain import deletion, gradient_importance, insertion, occlusion
 from saywhere.explain.faithfulness import Agreement
 from saywhere.explain.occlusion import without_top
 from saywhere.explain.scores import AnswerScore, UpDnWordScore
-from saywhere.models.patchioner.decode import GenerationConfig
 from saywhere.models.region_features import RegionFeatures
+from saywhere.models.search import GenerationConfig
 from saywhere.models.updown import (
     QuestionBatch,
     UpDnCaptioner,

@@ -17,9 +17,9 @@ from saywhere.atomic import write_atomic
 from saywhere.learn import load_run, train
 from saywhere.learn.recipe import Recipe, parse_recipe
 from saywhere.metrics import lbm_many
+from saywhere.models.common.batches import padding_mask
 from saywhere.models.mitr import MITR, Batch, Decoding, baseline, collate, decode, trace_of
 from saywhere.models.mitr.decode import Hypothesis
-from saywhere.models.mitr.layers import padding_mask
 from saywhere.models.mitr.prepared import Prepared
 from saywhere.reproduce.mitr_rows import RowPlan
 

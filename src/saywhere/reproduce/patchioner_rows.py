@@ -16,10 +16,10 @@ from saywhere.language.coco_aliases import names_class
 from saywhere.metrics import cider
 from saywhere.models.patchioner.bridge import Bridge, BridgeConfig, train_bridge
 from saywhere.models.patchioner.consensus import ConsensusConfig
-from saywhere.models.patchioner.decode import GenerationConfig
 from saywhere.models.patchioner.gap import BridgeGap, Direct, Gap, MemoryGap
 from saywhere.models.patchioner.memory import MemoryBank
 from saywhere.models.patchioner.seer import Seer
+from saywhere.models.search import GenerationConfig
 from saywhere.reproduce.class_naming import PERSON, naming_measures
 from saywhere.reproduce.mitr import CaptionJudge
 from saywhere.reproduce.patchioner_looks import Asked, Floats, Progress, Question

@@ -31,7 +31,7 @@ from saywhere.explain.rounds import attend_rounds
 from saywhere.metrics import caption_scores
 from saywhere.models.attended import BEAM, Part
 from saywhere.models.oscar import LevelCaptions, Oscar
-from saywhere.models.patchioner.decode import Written
+from saywhere.models.search import Written
 from saywhere.models.tagged_regions import TaggedRegions
 from saywhere.reproduce import scenes_rows as rows
 from saywhere.reproduce.scenes_world import OBJECT, SCENE, named_place

@@ -15,6 +15,8 @@ from torch import Tensor, nn
 
 from saywhere.core.errors import InvalidValue, UnknownName
 from saywhere.language.vocabulary import BEGIN_ID
+from saywhere.models.common.batches import padding_mask
+from saywhere.models.common.modes import eval_mode, seeded, seeded_dropout
 from saywhere.models.mitr.batch import Batch, Images, trace_of
 from saywhere.models.mitr.config import MitrConfig
 from saywhere.models.mitr.decode import Decoding, Hypothesis, search
@@ -31,14 +33,13 @@ from saywhere.models.mitr.layers import (
     causal_mask,
     initialise,
     nowhere,
-    padding_mask,
     shifted_boxes,
     shifted_words,
 )
 from saywhere.models.mitr.losses import caption_loss, trace_loss
 from saywhere.models.mitr.network import EncoderLayer, StreamLayer, region_tensors
-from saywhere.models.mitr.objective import drawing_from, masked_boxes
-from saywhere.models.mitr.steps import CachedAttention, CrossAttention, FeedForwardStep, embedded, eval_mode, with_area
+from saywhere.models.mitr.objective import masked_boxes
+from saywhere.models.mitr.steps import CachedAttention, CrossAttention, FeedForwardStep, embedded, with_area
 
 TASKS = ("trace", "caption", "describe")
 
@@ -92,8 +93,7 @@ class Baseline(nn.Module):
     @classmethod
     def fresh(cls, config: MitrConfig, task: str, seed: int) -> Baseline:
         """A network with random weights that depend on the seed alone."""
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(seed)
+        with seeded(seed):
             return cls(config, task)
 
     def layers(self) -> Iterator[DecoderLayer]:
@@ -140,7 +140,7 @@ def losses(
     trace_mask_rate: how many boxes that a "trace" baseline reads are hidden; guided: along how many key boxes a
     "caption" baseline writes; both as in `ObjectiveSettings`.
     """
-    with drawing_from(generator, model):
+    with seeded_dropout(generator, model):
         source = model.encode(batch.images, batch.words, *trace_of(batch, guided))
         if model.task == "trace":
             seen = masked_boxes(batch.boxes, trace_mask_rate, generator) if trace_mask_rate else batch.boxes

@@ -13,7 +13,8 @@ from torch.nn import functional
 
 from saywhere.core import InvalidValue, Narrative, WordBoxes
 from saywhere.core.alignment import NOWHERE
-from saywhere.language.vocabulary import PAD_ID, Vocabulary
+from saywhere.language.vocabulary import Vocabulary
+from saywhere.models.common.batches import Movable, padded, padding_mask
 from saywhere.models.region_features import RegionFeatures
 
 Photo = NDArray[np.uint8]
@@ -97,7 +98,7 @@ def guided_boxes(key_boxes_xyxy: ArrayLike, length: int) -> NDArray[np.float32]:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Images:
+class Images(Movable):
     """Images of a batch: photos (B, 3, H, W) uint8, or regions (B, R, F), their boxes (B, R, 5) and mask (B, R)."""
 
     photos: Tensor | None = None
@@ -105,17 +106,13 @@ class Images:
     region_boxes: Tensor | None = None
     region_mask: Tensor | None = None
 
-    def to(self, device: torch.device | str) -> Images:
-        parts = (self.photos, self.regions, self.region_boxes, self.region_mask)
-        return Images(*(None if part is None else part.to(device, non_blocking=True) for part in parts))
-
     def __len__(self) -> int:
         some = self.photos if self.photos is not None else self.regions
         return 0 if some is None else len(some)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Batch:
+class Batch(Movable):
     """B examples, padded to the longest, T words.
 
     words: (B, T) ids, 0 after the end. boxes: (B, T, 5), zeros after the end. located: (B, T), False after the end.
@@ -127,10 +124,6 @@ class Batch:
     boxes: Tensor
     located: Tensor
     lengths: Tensor
-
-    def to(self, device: torch.device | str) -> Batch:
-        moved = (part.to(device, non_blocking=True) for part in (self.words, self.boxes, self.located, self.lengths))
-        return Batch(self.images.to(device), *moved)
 
     def __len__(self) -> int:
         return len(self.words)
@@ -145,7 +138,7 @@ def trace_of(batch: Batch, guided: int = 0) -> tuple[Tensor, Tensor]:
     if not guided:
         return batch.boxes, batch.lengths
     boxes = functional.pad(batch.boxes, (0, 0, 0, max(0, guided - batch.boxes.shape[1])))[:, :guided]
-    given = torch.arange(guided, device=boxes.device) < batch.lengths[:, None]
+    given = padding_mask(batch.lengths, guided)
     return torch.where(given[:, :, None], boxes, boxes.new_tensor(NOWHERE)), torch.full_like(batch.lengths, guided)
 
 
@@ -177,7 +170,7 @@ def collate_images(images: Sequence[Image]) -> Images:
     return Images(
         regions=padded([one.features for one in regions]),
         region_boxes=padded([one.encoded_boxes() for one in regions]),
-        region_mask=torch.arange(int(counts.max())) < counts[:, None],
+        region_mask=padding_mask(counts, int(counts.max())),
     )
 
 
@@ -189,12 +182,3 @@ def _photos(photos: Sequence[Photo]) -> Tensor:
     if len({photo.shape for photo in photos}) > 1:
         raise InvalidValue("batch", f"mixes photos of sizes {sorted({photo.shape[:2] for photo in photos})}")
     return torch.from_numpy(np.stack(photos)).permute(0, 3, 1, 2)
-
-
-def padded(arrays: Sequence[NDArray[np.generic]]) -> Tensor:
-    """(B, longest, …) arrays that differ in their first length, with zeros (which is padding's id) after each end."""
-    longest = max(len(array) for array in arrays)
-    block = np.full((len(arrays), longest, *arrays[0].shape[1:]), PAD_ID, dtype=arrays[0].dtype)
-    for row, array in zip(block, arrays, strict=True):
-        row[: len(array)] = array
-    return torch.from_numpy(block)

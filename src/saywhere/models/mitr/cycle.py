@@ -14,12 +14,14 @@ import math
 import torch
 from torch import Tensor
 
+from saywhere.models.common.batches import padding_mask
+from saywhere.models.common.modes import eval_mode
 from saywhere.models.mitr.batch import Batch
 from saywhere.models.mitr.decode import END_ROW
-from saywhere.models.mitr.layers import ROW_OFFSET, DrawnWords, padding_mask, shifted_boxes
+from saywhere.models.mitr.layers import ROW_OFFSET, DrawnWords, shifted_boxes
 from saywhere.models.mitr.losses import trace_loss
 from saywhere.models.mitr.network import MITR, Memory
-from saywhere.models.mitr.steps import CaptionSteps, eval_mode
+from saywhere.models.mitr.steps import CaptionSteps
 
 LOWEST_LOG_PROBABILITY = -50.0
 """Words less likely than e^−50 count as if they were just that: an underflow must not turn into NaN."""

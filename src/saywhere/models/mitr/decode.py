@@ -15,9 +15,11 @@ from torch import Tensor
 
 from saywhere.core.errors import InvalidValue, UnknownName
 from saywhere.language.vocabulary import END_ID, FIRST_PIECE_ID
-from saywhere.models.mitr.layers import BOX_SIZE, ROW_OFFSET, nowhere, padding_mask, shifted_boxes
+from saywhere.models.common.batches import padding_mask
+from saywhere.models.common.modes import eval_mode
+from saywhere.models.mitr.layers import BOX_SIZE, ROW_OFFSET, nowhere, shifted_boxes
 from saywhere.models.mitr.network import MITR, Memory
-from saywhere.models.mitr.steps import CaptionSteps, JointSteps, TraceSteps, WordSteps, eval_mode
+from saywhere.models.mitr.steps import CaptionSteps, JointSteps, TraceSteps, WordSteps
 
 METHODS = ("greedy", "beam", "nucleus")
 END_ROW = END_ID - ROW_OFFSET

@@ -15,6 +15,7 @@ from torch.nn import functional
 
 from saywhere.core.alignment import NOWHERE
 from saywhere.language.vocabulary import BEGIN_ID
+from saywhere.models.common.batches import padding_mask
 
 ROW_OFFSET = 2
 """id = row + 2. Row 0 of the tables is the border of a text: read as its begin (id 1), said as its end (id 2).
@@ -48,11 +49,6 @@ class DrawnWords(NamedTuple):
 def rows_of(ids: Tensor) -> Tensor:
     """Rows of the word tables for our ids; begin, end and padding give row 0."""
     return (ids - ROW_OFFSET).clamp_min(0)
-
-
-def padding_mask(lengths: Tensor, longest: int) -> Tensor:
-    """(batch, longest) True for the first `lengths` places."""
-    return torch.arange(longest, device=lengths.device) < lengths[:, None]
 
 
 def as_keys(mask: Tensor) -> Tensor:

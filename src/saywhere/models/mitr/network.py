@@ -16,6 +16,7 @@ from torch.nn import functional
 
 from saywhere.core.errors import InvalidValue
 from saywhere.language.vocabulary import Vocabulary
+from saywhere.models.common.modes import seeded
 from saywhere.models.mitr.batch import Batch, Images
 from saywhere.models.mitr.config import MitrConfig
 from saywhere.models.mitr.image import PatchEncoder
@@ -175,8 +176,7 @@ class MITR(nn.Module):
     @classmethod
     def fresh(cls, config: MitrConfig, seed: int) -> MITR:
         """A network with random weights that depend on the seed alone."""
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(seed)
+        with seeded(seed):
             return cls(config)
 
     @classmethod

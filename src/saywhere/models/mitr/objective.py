@@ -5,19 +5,19 @@ The image is encoded once and shared by all tasks. All randomness, dropout inclu
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn import functional
 
 from saywhere.core.alignment import NOWHERE
 from saywhere.core.errors import InvalidValue, UnknownName
+from saywhere.models.common.batches import padding_mask
+from saywhere.models.common.modes import seeded_dropout
 from saywhere.models.mitr.batch import Batch, trace_of
 from saywhere.models.mitr.cycle import cycle_loss, segments_shuffled, swapped_in_batch
-from saywhere.models.mitr.layers import padding_mask, shifted_boxes, shifted_words
+from saywhere.models.mitr.layers import shifted_boxes, shifted_words
 from saywhere.models.mitr.losses import caption_loss, lbm_loss, trace_loss
 from saywhere.models.mitr.network import MITR, Memory
 
@@ -90,7 +90,7 @@ def counts(batch: Batch, settings: ObjectiveSettings) -> dict[str, int]:
 
 def losses(model: MITR, batch: Batch, settings: ObjectiveSettings, generator: torch.Generator) -> dict[str, Tensor]:
     """Every loss that is asked for, unweighted, under its name, and their weighted sum as "loss"."""
-    with drawing_from(generator, model):
+    with seeded_dropout(generator, model):
         memory = model.encode_images(batch.images)
         found: dict[str, Tensor] = {}
         if settings.trace or settings.lbm:
@@ -103,18 +103,6 @@ def losses(model: MITR, batch: Batch, settings: ObjectiveSettings, generator: to
             found |= _joint(model, memory, batch, settings, generator)
     total = torch.stack([weight * found[name] for name, weight in settings.weights().items()]).sum()
     return {"loss": total, **found}
-
-
-@contextmanager
-def drawing_from(generator: torch.Generator, model: nn.Module) -> Iterator[None]:
-    """Dropout of the model draws from a seed that the generator gives; the global generator is left as it was."""
-    devices = sorted(
-        {p.device.index for p in model.parameters() if p.device.type == "cuda" and p.device.index is not None}
-    )
-    seed = int(torch.randint(2**62, (), generator=generator, device=generator.device))
-    with torch.random.fork_rng(devices=devices):
-        torch.manual_seed(seed)
-        yield
 
 
 def _trace(

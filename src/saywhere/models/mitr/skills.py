@@ -27,12 +27,13 @@ from saywhere.core import (
     WordBoxes,
     word_boxes,
 )
+from saywhere.models.common.batches import padded
+from saywhere.models.common.modes import eval_mode
 from saywhere.models.grounded import WORDS_PER_S, Grounded
 from saywhere.models.mitr import decode
-from saywhere.models.mitr.batch import GUIDED_BOXES, Image, collate_images, guided_boxes, padded
+from saywhere.models.mitr.batch import GUIDED_BOXES, Image, collate_images, guided_boxes
 from saywhere.models.mitr.decode import Decoding, Hypothesis
 from saywhere.models.mitr.network import MITR, Memory
-from saywhere.models.mitr.steps import eval_mode
 
 
 class Skills:

@@ -7,8 +7,7 @@ can be worked out of them once is.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from typing import Protocol
 
 import torch
@@ -35,18 +34,6 @@ class WordSteps(Protocol):
 
     def reorder(self, rows: Tensor) -> None:
         """Row i goes on from what was row `rows[i]`. The number of beams may change."""
-
-
-@contextmanager
-def eval_mode(model: nn.Module) -> Iterator[None]:
-    """The network without dropout and gradients, whatever it was doing; afterwards as before."""
-    training = model.training
-    model.eval()
-    try:
-        with torch.no_grad():
-            yield
-    finally:
-        model.train(training)
 
 
 class Projection:

@@ -7,8 +7,7 @@ longest there could be. Tags start at their own slot whatever the caption's leng
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
-from typing import Self
+from dataclasses import dataclass
 
 import numpy as np
 import torch
@@ -16,6 +15,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from saywhere.core.errors import InvalidValue
+from saywhere.models.common.batches import Movable, padded, padding_mask
 from saywhere.models.oscar.config import OscarConfig
 from saywhere.models.oscar.words import Words
 from saywhere.models.tagged_regions import TaggedRegions
@@ -24,18 +24,8 @@ BOX_SIZE = 6
 """x1, y1, x2, y2, width, height."""
 
 
-class _Moves:
-    """Tensors that can be put on another device."""
-
-    __slots__ = ()
-
-    def to(self, device: torch.device | str) -> Self:
-        parts = [getattr(self, field.name) for field in fields(self)]  # type: ignore[arg-type]  # its children are dataclasses
-        return type(self)(*(part.to(device) for part in parts))
-
-
 @dataclass(frozen=True, slots=True, eq=False)
-class Context(_Moves):
+class Context(Movable):
     """What is known of images. tags: (b, t) ids with their [SEP]. tag_index: (b, t) which tag of its image, or −1.
 
     regions: (b, r, f + 6) features and boxes. tags_there: (b, t), regions_there: (b, r) bool: False for [PAD].
@@ -57,7 +47,7 @@ class Context(_Moves):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class CaptionBatch(_Moves):
+class CaptionBatch(Movable):
     """captions: (b, c) ids, [CLS] first, [SEP] last, [PAD] after. lengths: (b,) with both. levels: (b,) numbers."""
 
     context: Context
@@ -71,7 +61,7 @@ class CaptionBatch(_Moves):
     @property
     def there(self) -> Tensor:
         """(b, c) which places of the captions are not padding."""
-        return torch.arange(self.captions.shape[1], device=self.lengths.device) < self.lengths[:, None]
+        return padding_mask(self.lengths, self.captions.shape[1])
 
 
 class Reader:
@@ -97,11 +87,11 @@ class Reader:
         t = self.config.tag_slots if full else max((len(ids) for ids, _, _ in tags), default=0)
         r = most if full else max(map(len, there), default=0)
         return Context(
-            _padded([ids for ids, _, _ in tags], t, self.words.pad_id),
-            _padded([index for _, index, _ in tags], t, -1),
-            _padded([seen for _, _, seen in tags], t, False),
+            padded([ids for ids, _, _ in tags], t, self.words.pad_id),
+            padded([index for _, index, _ in tags], t, -1),
+            padded([seen for _, _, seen in tags], t).bool(),
             _regions(images, r, self.config.region_size),
-            _padded(there, r, False),
+            padded(there, r).bool(),
         )
 
     def batch(
@@ -112,7 +102,7 @@ class Reader:
         c = self.config.caption_slots if full else max(map(len, rows), default=0)
         return CaptionBatch(
             self.context(images, full=full),
-            _padded([np.array(row) for row in rows], c, self.words.pad_id),
+            padded([np.array(row) for row in rows], c, self.words.pad_id),
             torch.tensor([len(row) for row in rows]),
             torch.tensor([self.config.level_number(level) for level in levels]),
         )
@@ -149,12 +139,4 @@ def _regions(images: Sequence[TaggedRegions], r: int, size: int) -> Tensor:
         count = min(len(image), r)
         row[:count, :size] = image.features[:count]
         row[:count, size:] = encoded_boxes(image.boxes_xyxy[:count])
-    return torch.from_numpy(block)
-
-
-def _padded(rows: Sequence[NDArray[np.int64] | NDArray[np.bool_]], length: int, padding: int | bool) -> Tensor:
-    """(b, length) rows with padding after each end."""
-    block = np.full((len(rows), length), padding, dtype=bool if isinstance(padding, bool) else np.int64)
-    for line, row in zip(block, rows, strict=True):
-        line[: len(row)] = row
     return torch.from_numpy(block)

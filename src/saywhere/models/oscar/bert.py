@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from saywhere.core.errors import InvalidFile, require
+from saywhere.models.common.modes import seeded
 from saywhere.models.oscar.config import OBJECT, OscarConfig
 from saywhere.models.oscar.network import Oscar
 from saywhere.models.oscar.words import WordPieces
@@ -47,8 +48,7 @@ def oscar_from_bert(source: str | Path, region_size: int, levels: Sequence[str] 
         tokenizer = transformers.AutoTokenizer.from_pretrained(source)
     except (OSError, ValueError) as error:
         raise InvalidFile(source, f"is no BERT that can be loaded: {error}") from error
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
+    with seeded(seed):
         model = Oscar(config, WordPieces(tokenizer.backend_tokenizer))
     absent = sorted(name for name in told["missing_keys"] if name.startswith("bert.") and "pooler" not in name)
     if absent:

@@ -12,11 +12,11 @@ import torch
 from torch import Tensor
 
 from saywhere.models.attended import BEAM
+from saywhere.models.common.modes import eval_mode
 from saywhere.models.oscar.batch import Context
 from saywhere.models.oscar.mask import additive
 from saywhere.models.oscar.network import Oscar
-from saywhere.models.patchioner.decode import GenerationConfig, Hypothesis, Rules, Steps, Written, draws, search
-from saywhere.models.patchioner.decoder import eval_mode
+from saywhere.models.search import GenerationConfig, Hypothesis, Rules, Steps, Written, draws, search
 from saywhere.models.tagged_regions import TaggedRegions
 
 _ROWS = 512

@@ -8,8 +8,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from saywhere.models.common.batches import Packed
 from saywhere.models.oscar.config import OscarConfig
-from saywhere.models.patchioner.layers import Packed
 
 _SPREAD, _SPREAD_WIDTH = 0.02, 768
 """BERT-base's. A network of width 128 that starts as small learns half as fast: its layers add next to nothing."""

@@ -16,14 +16,14 @@ from torch.nn import functional
 from saywhere.core.errors import InvalidValue
 from saywhere.language.vocabulary import Vocabulary
 from saywhere.models.attended import BEAM, Attended, Part
+from saywhere.models.common.batches import Packed
+from saywhere.models.common.modes import eval_mode, seeded
 from saywhere.models.oscar.batch import BOX_SIZE, CaptionBatch, Context, Reader
 from saywhere.models.oscar.config import OBJECT, OscarConfig
 from saywhere.models.oscar.layers import Layer, initialise
 from saywhere.models.oscar.mask import additive, attention_mask, twinned_mask
 from saywhere.models.oscar.words import OwnWords, Words
-from saywhere.models.patchioner.decode import GenerationConfig, Written
-from saywhere.models.patchioner.decoder import eval_mode
-from saywhere.models.patchioner.layers import Packed
+from saywhere.models.search import GenerationConfig, Written
 from saywhere.models.tagged_regions import TaggedRegions
 
 CAPTION_TYPE, TAG_TYPE = 0, 1
@@ -62,8 +62,7 @@ class Oscar(nn.Module):
         if words.size != config.words:
             reason = f"gives {words.size:,} ids with its markers, but the config says {config.words:,}"
             raise InvalidValue("vocabulary", reason)
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(seed)
+        with seeded(seed):
             return cls(config, words)
 
     @classmethod

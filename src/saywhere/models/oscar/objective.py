@@ -17,7 +17,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from saywhere.core.errors import InvalidValue
-from saywhere.models.mitr.objective import drawing_from
+from saywhere.models.common.modes import seeded_dropout
 from saywhere.models.oscar.batch import CaptionBatch
 from saywhere.models.oscar.network import Oscar
 
@@ -102,7 +102,7 @@ def losses(
     model: Oscar, batch: CaptionBatch, objective: MaskedObjective, generator: torch.Generator
 ) -> Mapping[str, Tensor]:
     """The mean cross entropy of a hidden word with smoothed labels; the share said right."""
-    with drawing_from(generator, model):
+    with seeded_dropout(generator, model):
         said, targets = scores(model, batch, objective, generator)
     loss = functional.cross_entropy(said, targets, label_smoothing=objective.smoothing)
     right = (said.detach().argmax(dim=1) == targets).float().mean()

@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 from saywhere.atomic import write_atomic
 from saywhere.core.errors import InvalidFile, InvalidValue, UnknownName
 from saywhere.language.vocabulary import Vocabulary
+from saywhere.language.words import plain_words
 from saywhere.models.region_features import RegionFeatures
 from saywhere.models.tagged_regions import TaggedRegions
 from saywhere.models.updown.prepared import MOST_WORDS, NO_WORDS, TRAIN, TWICE
@@ -37,7 +38,6 @@ from saywhere.models.updown.store import (
     save_arrays,
     save_regions,
 )
-from saywhere.models.updown.words import plain_words
 from saywhere.store.digest import folder_fingerprint
 
 NO_LEVEL = "it has no level"

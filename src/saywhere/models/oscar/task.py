@@ -12,6 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from saywhere.core.errors import InvalidValue
+from saywhere.models.common.modes import zero_unknown_word
 from saywhere.models.oscar import objective
 from saywhere.models.oscar.batch import CaptionBatch, Reader
 from saywhere.models.oscar.bert import oscar_from_bert
@@ -21,7 +22,6 @@ from saywhere.models.oscar.objective import MaskedObjective
 from saywhere.models.oscar.prepared import LevelCaptions, LevelItem, LevelItems
 from saywhere.models.oscar.pretrained import load_oscar, with_levels
 from saywhere.models.oscar.words import MARKERS, OwnWords, Words
-from saywhere.models.updown.task import silence_unknown
 
 _VALIDATION_BATCH = 128
 _SIZES = ("width", "layers", "heads", "feed_forward")
@@ -93,7 +93,7 @@ class OscarTask:
         seed = int(torch.randint(2**31, (), generator=generator))
         if self._base is None:
             model = Oscar.fresh(self.config, self.prepared.vocabulary, seed)
-            silence_unknown(model.words, self.prepared.vocabulary)
+            zero_unknown_word(model.words, self.prepared.vocabulary)
             return model
         # What a BERT lacks is drawn anew for each seed.
         base = (

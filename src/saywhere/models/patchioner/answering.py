@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from saywhere.core import Box, InvalidValue, Point, Region, Trace, WholeImage
+from saywhere.language.words import plain_words
 from saywhere.models.patchioner.tags import overlaps
 from saywhere.models.region_features import RegionFeatures
 from saywhere.models.updown.answering import Answer, Answerer
-from saywhere.models.updown.words import plain_words
 from saywhere.vision import Found
 
 if TYPE_CHECKING:

@@ -7,16 +7,15 @@ nearest to the vector, rare ones counting more. No photo is compared with any ot
 from __future__ import annotations
 
 import math
-import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from saywhere.core import InvalidValue
-from saywhere.models.patchioner.decode import GenerationConfig
+from saywhere.language.words import plain_words
 from saywhere.models.patchioner.memory import Nearest
+from saywhere.models.search import GenerationConfig
 
-_WORD = re.compile(r"[^\W_]+(?:['’-][^\W_]+)*")
 _LONGEST = 4
 NgramWeights = Mapping[tuple[str, ...], float]
 
@@ -121,5 +120,5 @@ def _length(ngrams: NgramWeights) -> float:
 
 
 def _runs(text: str) -> list[Counter[tuple[str, ...]]]:
-    words = _WORD.findall(text.lower())
+    words = plain_words(text)
     return [Counter(zip(*(words[i:] for i in range(size)), strict=False)) for size in range(1, _LONGEST + 1)]

@@ -7,8 +7,7 @@ text. It says the next piece at every place from the begin on.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 
 import torch
@@ -18,9 +17,12 @@ from torch.nn import functional
 
 from saywhere.core.errors import InvalidFile, InvalidValue, UnknownName
 from saywhere.language.vocabulary import BEGIN_ID, END_ID, FIRST_PIECE_ID, PAD_ID, Vocabulary
+from saywhere.models.common.batches import Packed
+from saywhere.models.common.modes import eval_mode, seeded
 from saywhere.models.folder import fit, load_part, save_part
 from saywhere.models.patchioner.config import DecoderConfig
-from saywhere.models.patchioner.decode import (
+from saywhere.models.patchioner.layers import Block, KVCache, as_vectors, initialise, unit
+from saywhere.models.search import (
     GREEDY,
     GenerationConfig,
     Hypothesis,
@@ -31,7 +33,6 @@ from saywhere.models.patchioner.decode import (
     draws,
     search,
 )
-from saywhere.models.patchioner.layers import Block, KVCache, Packed, as_vectors, initialise, unit
 
 __all__ = ["DecoderConfig", "GenerationConfig", "PrefixDecoder", "Writer", "Written"]
 
@@ -66,8 +67,7 @@ class PrefixDecoder(nn.Module):
     @classmethod
     def fresh(cls, config: DecoderConfig, vocabulary: Vocabulary, seed: int) -> PrefixDecoder:
         """A network with random weights that depend on the seed alone."""
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(seed)
+        with seeded(seed):
             return cls(config, vocabulary)
 
     @property
@@ -275,18 +275,6 @@ class _DecoderSteps:
         for block, cache in zip(self.model.blocks, self.caches, strict=True):
             x = block(x, cache)
         return self.model.say(self.model.norm(x[:, -1]))
-
-
-@contextmanager
-def eval_mode(model: nn.Module) -> Iterator[None]:
-    """A network without dropout and gradients, whatever it was doing; afterwards as before."""
-    training = model.training
-    model.eval()
-    try:
-        with torch.no_grad():
-            yield
-    finally:
-        model.train(training)
 
 
 def text_places(words: Tensor) -> Tensor:

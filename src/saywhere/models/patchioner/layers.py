@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 import torch
@@ -12,6 +11,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from saywhere.core.errors import InvalidValue
+from saywhere.models.common.batches import Packed
 
 _SPREAD = 0.02
 
@@ -42,31 +42,6 @@ class KVCache:
             two, _, heads, capacity, size = self._kept.shape
             self._kept = self._kept.new_empty(two, len(rows), heads, capacity, size)
         self._kept[:, :, :, : self.filled] = kept
-
-
-@dataclass(frozen=True, slots=True)
-class Packed:
-    """Texts of different lengths without their padding: most of a block's work is the same for every place alone.
-
-    rows, n: of the padded form. places: (N,) where each real place lies in it, row by row.
-    """
-
-    rows: int
-    n: int
-    places: Tensor
-
-    @classmethod
-    def of(cls, real: Tensor) -> Packed:
-        """real: (rows, n) booleans; padding only after a row's last real place."""
-        return cls(real.shape[0], real.shape[1], real.flatten().nonzero()[:, 0])
-
-    def pack(self, x: Tensor) -> Tensor:
-        """(rows, n, width) to (N, width)."""
-        return x.flatten(0, 1).index_select(0, self.places)
-
-    def unpack(self, x: Tensor) -> Tensor:
-        """(N, width) to (rows, n, width), zeros for padding."""
-        return x.new_zeros(self.rows * self.n, x.shape[-1]).index_copy(0, self.places, x).view(self.rows, self.n, -1)
 
 
 class Block(nn.Module):

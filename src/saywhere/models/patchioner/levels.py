@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from saywhere.core import InvalidValue, UnknownName
-from saywhere.models.patchioner.decode import Writer
 from saywhere.models.patchioner.decoder import PrefixDecoder
+from saywhere.models.search import Writer
 
 OBJECT, SCENE = "object", "scene"
 ABOUT_PEOPLE = ("action", "rationale")

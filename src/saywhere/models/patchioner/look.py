@@ -16,7 +16,6 @@ from saywhere.core import AttentionMap, Box, InvalidValue, Narrative, Region, Wh
 from saywhere.models.grounded import Grounded
 from saywhere.models.patchioner.answering import Answer, Answerer, AnswerScore, answer_regions, pointed
 from saywhere.models.patchioner.consensus import ConsensusConfig
-from saywhere.models.patchioner.decode import GenerationConfig
 from saywhere.models.patchioner.grounding import Grounder, Place, noun_phrases, spread
 from saywhere.models.patchioner.levels import ABOUT_PEOPLE, OBJECT, PERSON, SCENE
 from saywhere.models.patchioner.memory import Nearest
@@ -24,6 +23,7 @@ from saywhere.models.patchioner.narration import Told, compose, worth_telling
 from saywhere.models.patchioner.sight import Sight, is_scene
 from saywhere.models.patchioner.why import WordScore
 from saywhere.models.region_features import RegionFeatures
+from saywhere.models.search import GenerationConfig
 from saywhere.vision import View
 
 if TYPE_CHECKING:

@@ -25,7 +25,6 @@ from saywhere.core import InvalidFile, InvalidValue, UnknownName
 from saywhere.models.patchioner.alignment import Alignment, LinearAlignment
 from saywhere.models.patchioner.answering import Answerer, checked_answerer
 from saywhere.models.patchioner.consensus import ConsensusConfig, InverseFrequency, consensus
-from saywhere.models.patchioner.decode import GenerationConfig, Writer, Written
 from saywhere.models.patchioner.decoder import PrefixDecoder
 from saywhere.models.patchioner.gap import Direct, Gap, MemoryGap
 from saywhere.models.patchioner.levels import OBJECT, SCENE, check_level, checked_levels
@@ -34,6 +33,7 @@ from saywhere.models.patchioner.memory import MemoryBank, Projected
 from saywhere.models.patchioner.seer_config import SeerConfig, read_config, save_config
 from saywhere.models.patchioner.sight import Blend
 from saywhere.models.patchioner.tags import ClassNames, Tags
+from saywhere.models.search import GenerationConfig, Writer, Written
 from saywhere.models.updown.vqa import UpDnVqa
 from saywhere.vision import Encoder, Found, PhotoLike, View, read_photo
 

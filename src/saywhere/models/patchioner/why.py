@@ -19,8 +19,9 @@ from torch import Tensor
 
 from saywhere.core import InvalidValue, Region, WholeImage
 from saywhere.language.vocabulary import END_ID
+from saywhere.models.common.modes import eval_mode
 from saywhere.models.patchioner.alignment import Alignment, LinearAlignment, Talk2DinoAlignment
-from saywhere.models.patchioner.decoder import PrefixDecoder, eval_mode
+from saywhere.models.patchioner.decoder import PrefixDecoder
 from saywhere.models.patchioner.gap import Direct, Gap, MemoryGap
 from saywhere.models.patchioner.layers import unit
 from saywhere.models.patchioner.levels import OBJECT

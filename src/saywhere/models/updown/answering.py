@@ -12,12 +12,12 @@ from torch import Tensor
 
 from saywhere.core.errors import InvalidValue
 from saywhere.language.vocabulary import Vocabulary
-from saywhere.models.mitr.batch import padded
+from saywhere.language.words import plain_words
+from saywhere.models.common.batches import padded
 from saywhere.models.region_features import RegionFeatures
 from saywhere.models.updown.answers import AnswerVocabulary
 from saywhere.models.updown.batch import collate_features
 from saywhere.models.updown.vqa import UpDnVqa
-from saywhere.models.updown.words import plain_words
 
 RANKED = 5
 _BATCH = 64

@@ -7,8 +7,7 @@ human importance is NaN wherever nobody gave any.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
-from typing import Self
+from dataclasses import dataclass
 
 import numpy as np
 import torch
@@ -17,7 +16,7 @@ from torch import Tensor
 
 from saywhere.core.errors import InvalidValue
 from saywhere.language.vocabulary import BEGIN_ID, END_ID
-from saywhere.models.mitr.batch import padded
+from saywhere.models.common.batches import Movable, padded, padding_mask
 from saywhere.models.region_features import RegionFeatures
 
 Floats = NDArray[np.float32]
@@ -54,18 +53,8 @@ class CaptionItem:
     index: int
 
 
-class _Moves:
-    """A batch of tensors that can be put on another device."""
-
-    __slots__ = ()
-
-    def to(self, device: torch.device | str) -> Self:
-        parts = [getattr(self, field.name) for field in fields(self)]  # type: ignore[arg-type]  # its children are dataclasses
-        return type(self)(*(part.to(device, non_blocking=True) for part in parts))
-
-
 @dataclass(frozen=True, slots=True, eq=False)
-class QuestionBatch(_Moves):
+class QuestionBatch(Movable):
     """regions: (b, r, f). boxes: (b, r, 4). present: (b, r) bool. questions: (b, t) ids. targets: (b, answers).
 
     importance: (b, r), NaN where none. hinted: (b,) bool, whether an item has any. index: (b,).
@@ -87,7 +76,7 @@ class QuestionBatch(_Moves):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class CaptionBatch(_Moves):
+class CaptionBatch(Movable):
     """regions, boxes, present, index: as for questions.
 
     words: (b, t) what is read, BEGIN_ID first. targets: (b, t) what comes next, END_ID last, PAD_ID after it.
@@ -155,7 +144,7 @@ def collate_regions(images: Sequence[tuple[Floats, Floats]]) -> tuple[Tensor, Te
     if not images:
         raise InvalidValue("batch", "holds no item")
     counts = torch.tensor([len(regions) for regions, _ in images])
-    present = torch.arange(int(counts.max())) < counts[:, None]
+    present = padding_mask(counts, int(counts.max()))
     return padded([regions for regions, _ in images]), padded([boxes for _, boxes in images]), present
 
 

@@ -16,6 +16,7 @@ from torch import Tensor, nn
 
 from saywhere.core.errors import InvalidValue
 from saywhere.language.vocabulary import FIRST_PIECE_ID, PAD_ID, Vocabulary
+from saywhere.models.common.modes import seeded
 from saywhere.models.updown.config import UpDnCaptionConfig
 from saywhere.models.updown.layers import BOX_SIZE, beside_boxes, check_regions, lifted, shares, shifted
 
@@ -82,8 +83,7 @@ class UpDnCaptioner(nn.Module):
     @classmethod
     def fresh(cls, config: UpDnCaptionConfig, seed: int) -> UpDnCaptioner:
         """A network with random weights that depend on the seed alone."""
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(seed)
+        with seeded(seed):
             return cls(config)
 
     @classmethod

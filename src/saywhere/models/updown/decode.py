@@ -1,4 +1,4 @@
-"""Writing captions: greedy, beam and nucleus, by the search of `saywhere.models.patchioner.decode`."""
+"""Writing captions: greedy, beam and nucleus, by the search of `saywhere.models.search`."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from torch import Tensor
 
 from saywhere.core.errors import InvalidValue
 from saywhere.language.vocabulary import BEGIN_ID, END_ID, PAD_ID
-from saywhere.models.patchioner.decode import GenerationConfig, Hypothesis, Rules, draws, search
 from saywhere.models.region_features import RegionFeatures
+from saywhere.models.search import GenerationConfig, Hypothesis, Rules, draws, search
 from saywhere.models.updown.batch import collate_features
 from saywhere.models.updown.captioner import EncodedRegions, UpDnCaptioner
 

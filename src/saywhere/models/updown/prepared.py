@@ -22,12 +22,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from saywhere.core.errors import InvalidValue
+from saywhere.language.words import owned_words, plain_words, vocabulary_of
 from saywhere.models.region_features import RegionFeatures
 from saywhere.models.updown.answers import LEAST_COUNT, AnswerVocabulary
 from saywhere.models.updown.batch import CaptionItem, QuestionItem
 from saywhere.models.updown.rows import RowFolder, RowWriter, Saved, Skipped, Told, started
 from saywhere.models.updown.store import SavedRegions, save_regions
-from saywhere.models.updown.words import owned_words, plain_words, vocabulary_of
 
 TRAIN = "train"
 MOST_WORDS = 50_000

@@ -11,8 +11,8 @@ import torch
 from torch import Tensor, nn
 
 from saywhere.core.errors import InvalidValue
-from saywhere.language.vocabulary import PAD_ID, Vocabulary
-from saywhere.models.mitr.objective import drawing_from
+from saywhere.language.vocabulary import PAD_ID
+from saywhere.models.common.modes import seeded_dropout, zero_unknown_word
 from saywhere.models.updown.batch import (
     CaptionBatch,
     CaptionItem,
@@ -85,7 +85,7 @@ class UpDnVqaTask:
 
     def build(self, generator: torch.Generator) -> nn.Module:
         model = UpDnVqa.fresh(self.config, int(torch.randint(2**31, (), generator=generator)))
-        silence_unknown(model.words, self.prepared.vocabulary)
+        zero_unknown_word(model.words, self.prepared.vocabulary)
         return model.attach(self.prepared.vocabulary, self.prepared.answers)
 
     def train_items(self) -> QuestionItems:
@@ -97,7 +97,7 @@ class UpDnVqaTask:
     def losses(self, model: nn.Module, batch: QuestionBatch, generator: torch.Generator) -> Mapping[str, Tensor]:
         """The loss, and the accuracy on the batch."""
         network = as_vqa(model)
-        with drawing_from(generator, network):
+        with seeded_dropout(generator, network):
             logits = network(
                 batch.regions, batch.present, batch.questions, boxes=batch.boxes, pointed=batch.pointed
             ).logits
@@ -129,7 +129,7 @@ class UpDnCaptionTask:
 
     def build(self, generator: torch.Generator) -> nn.Module:
         model = UpDnCaptioner.fresh(self.config, int(torch.randint(2**31, (), generator=generator)))
-        silence_unknown(model.words, self.prepared.vocabulary)
+        zero_unknown_word(model.words, self.prepared.vocabulary)
         return model.attach(self.prepared.vocabulary)
 
     def train_items(self) -> CaptionItems:
@@ -141,7 +141,7 @@ class UpDnCaptionTask:
     def losses(self, model: nn.Module, batch: CaptionBatch, generator: torch.Generator) -> Mapping[str, Tensor]:
         """The loss per word."""
         network = as_captioner(model)
-        with drawing_from(generator, network):
+        with seeded_dropout(generator, network):
             logits = network(batch.regions, batch.present, batch.words, boxes=batch.boxes).logits
         return {"loss": caption_loss(logits, batch.targets)}
 
@@ -184,13 +184,6 @@ def measure_captions(model: UpDnCaptioner, items: CaptionItems, batch_size: int 
         count = int((batch.targets != PAD_ID).sum())
         total, words = total + float(caption_loss(logits, batch.targets)) * count, words + count
     return total / words
-
-
-def silence_unknown(words: nn.Embedding, vocabulary: Vocabulary) -> None:
-    """A word that training may never show says nothing at first, rather than something random."""
-    if vocabulary.unknown_id is not None:
-        with torch.no_grad():
-            words.weight[vocabulary.unknown_id].zero_()
 
 
 def as_vqa(model: nn.Module) -> UpDnVqa:

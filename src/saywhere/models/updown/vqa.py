@@ -20,6 +20,7 @@ from torch import Tensor, nn
 
 from saywhere.core.errors import InvalidValue
 from saywhere.language.vocabulary import FIRST_PIECE_ID, PAD_ID, Vocabulary
+from saywhere.models.common.modes import seeded
 from saywhere.models.updown.answers import AnswerVocabulary
 from saywhere.models.updown.config import UpDnConfig
 from saywhere.models.updown.layers import BOX_SIZE, LAYERS, beside_boxes, check_regions, lifted, shares
@@ -66,8 +67,7 @@ class UpDnVqa(nn.Module):
     @classmethod
     def fresh(cls, config: UpDnConfig, seed: int) -> UpDnVqa:
         """A network with random weights that depend on the seed alone."""
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(seed)
+        with seeded(seed):
             return cls(config)
 
     @classmethod
