@@ -29,7 +29,7 @@ MAY_IMPORT = {
     "learn": {"core", "formats", "world", "language", "models", "metrics", "plots", "explain"},
     "build": {"core", "formats", "world", "assets", "vision", "language", "models", "learn", "explain"},
     "assets": {"core"},
-    "vision": {"core", "assets"},
+    "vision": {"core", "store", "assets"},
     "reproduce": {
         "core",
         "formats",

@@ -209,11 +209,25 @@ def test_a_writer_that_begins_anew_leaves_nothing_of_the_old_rows(tmp_path: Path
     assert (len(Store(tmp_path)), [file.name for file in tmp_path.iterdir()]) == (0, ["index.json"])
 
 
-@pytest.mark.parametrize("change", [{"kind": "others"}, {"about": {}}, {"fields": FIELDS | {"grid": "float32"}}])
-def test_a_store_of_another_kind_is_not_gone_on_with(tmp_path: Path, change: dict[str, Any]) -> None:
+@pytest.mark.parametrize(
+    ("change", "what"),
+    [({"kind": "others"}, "kind"), ({"about": {}}, "encoder"), ({"fields": FIELDS | {"grid": "float32"}}, "fields")],
+)
+def test_a_store_of_other_rows_is_not_gone_on_with(tmp_path: Path, change: dict[str, Any], what: str) -> None:
     written(tmp_path)
-    with pytest.raises(InvalidFile, match=f"another {next(iter(change))}.*delete"):
+    with pytest.raises(InvalidFile, match=f"another {what} .*delete"):
         opened(tmp_path, **change)
+
+
+def test_rows_that_have_a_value_and_all_values_at_once(tmp_path: Path) -> None:
+    with opened(tmp_path, 40) as store:
+        for i in range(20):
+            store.add(str(i), split=i, said=None if i % 3 else "third")
+    found = Store(tmp_path)
+    assert len(found.shards) > 1
+    assert [row.key for row in found.having("said")] == [str(i) for i in range(0, 20, 3)]
+    assert found.flat("split").tolist() == list(range(20))
+    assert (found.flat("split").dtype.name, found.flat("boxes").shape) == ("int8", (0,))
 
 
 @pytest.mark.parametrize(

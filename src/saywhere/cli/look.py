@@ -20,7 +20,7 @@ def look(
     input_px: Annotated[int | None, typer.Option(help="Side of the square a photo becomes; else its own.")] = None,
     batch: Annotated[int, typer.Option(min=1, help="How many photos at once.")] = 8,
 ) -> None:
-    """Look at every photo of a folder and keep what was seen (saywhere.vision.open_views reads it).
+    """Look at every photo of a folder and keep what was seen, for `prepare` and for saywhere.vision.open_views.
 
     A run that was stopped goes on where it was. Photos that cannot be read are named, and the exit code is then 1.
     """
@@ -35,8 +35,8 @@ def look(
             batch=batch,
             progress=lambda done, total: show("looking", done, total),
         )
-    rows, cols, size = views.patches.shape[1:]
-    out.print(f"{output}: {len(views):,} views of {rows}×{cols}×{size} by {encoder}", markup=False)
+    grid = "×".join(map(str, next(iter(views.values())).patches.shape)) if views else "nothing"
+    out.print(f"{output}: {len(views):,} views of {grid} by {encoder}", markup=False)
     for name, reason in views.failed.items():
         err.print(f"{photos / name}: {reason}", markup=False)
     if views.failed:

@@ -75,10 +75,9 @@ def _prepare(out: Path, folder: Path, plan: NarrationPlan, progress: Progress) -
         open_encoder(plan.encoder, plan.input_px),
         progress=lambda done, total: progress("looking at photos", done, total),
     )
-    known = set(views.ids)
 
     def look(image: str) -> RegionFeatures | None:
-        return regions_of(views[image], plan.pooled) if image in known else None
+        return regions_of(views[image], plan.pooled) if image in views else None
 
     told = [value for value in trecs.read(plan.ids) if not isinstance(value, InvalidRecord)]
     prepare_narrations(folder, told, read_boxes(plan.boxes), look, plan.data)

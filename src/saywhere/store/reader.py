@@ -11,6 +11,9 @@ from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from saywhere.core.errors import InvalidFile, InvalidValue
 from saywhere.store.digest import folder_fingerprint
 from saywhere.store.index import INDEX, read_index
@@ -78,9 +81,13 @@ class Store:
             raise InvalidValue(f"row {key!r}", f"is not among the {len(self):,} of {self.folder}")
         return self[self.rows_by_key[key]]
 
-    def column(self, field: str) -> Iterator[Any]:
-        """A field's value in every row."""
-        return (row[field] for row in self)
+    def having(self, field: str) -> Iterator[Row]:
+        """The rows that have a value in a field."""
+        return (shard[int(number)] for shard in self.shards for number in np.flatnonzero(shard.has(field)))
+
+    def flat(self, field: str) -> NDArray[Any]:
+        """All rows' values of a field, one after another: one for each row where every row has one number."""
+        return np.concatenate([np.empty(0, self.fields[field]), *(shard.flat(field) for shard in self.shards)])
 
     @cached_property
     def fingerprint(self) -> str:

@@ -103,13 +103,14 @@ def _shapes(values: Sequence[Array | None]) -> NDArray[np.int64]:
 
 
 class Column:
-    """A field of a mapped shard. values: flat. starts: (n + 1,) where each row's values begin."""
+    """A field of a mapped shard. values: flat. starts: (n + 1,) where each row's begin. has: (n,) which have any."""
 
-    __slots__ = ("_shapes", "starts", "values")
+    __slots__ = ("_shapes", "has", "starts", "values")
 
     def __init__(self, values: Array, shapes: NDArray[np.int64]) -> None:
         sizes = np.where(shapes == _FILL, 1, shapes).prod(axis=1)
-        sizes[shapes[:, 0] == _ABSENT] = 0
+        self.has: NDArray[np.bool_] = shapes[:, 0] != _ABSENT
+        sizes[~self.has] = 0
         if (shapes < _ABSENT).any() or sizes.sum() != len(values):
             raise ValueError("values and shapes do not belong together")
         self.values, self._shapes = values, shapes
@@ -198,6 +199,10 @@ class Shard:
         """The bytes of a value; b"" where the row has none."""
         array = self.array(number, field)
         return b"" if array is None else array.tobytes()
+
+    def has(self, field: str) -> NDArray[np.bool_]:
+        """(rows,) which rows have a value."""
+        return self._column(field).has
 
     def flat(self, field: str) -> Array:
         """All rows' values of a field, one after another."""

@@ -108,11 +108,11 @@ class StoreWriter:
                 (self.folder / entry.file).unlink(missing_ok=True)
 
     def _go_on(self, earlier: Index) -> None:
-        for what in ("kind", "fields", "about"):
-            was, now = getattr(earlier, what), getattr(self._index, what)
-            if was != now:
-                reason = f"is a store with another {what}: {was}, not {now}"
-                raise InvalidFile(self.folder, reason, "give a new folder, or delete this one")
+        was, now = ({"kind": one.kind, "fields": one.fields, **one.about} for one in (earlier, self._index))
+        other = [name for name in was | now if was.get(name) != now.get(name)]
+        if other:
+            reason = f"holds rows with another {' and another '.join(other)}"
+            raise InvalidFile(self.folder, reason, "give a new folder, or delete this one")
         self._index = earlier
 
     def _append(self, key: str, row: dict[str, Array | None]) -> None:
