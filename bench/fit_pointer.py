@@ -23,10 +23,11 @@ from pathlib import Path
 import numpy as np
 from scipy.io import loadmat
 
+from saywhere.core.types import Floats
+
 WIDTH_PX, HEIGHT_PX = 800, 600
 RATE_HZ = 60.0
 JUMP_PX = 12.0  # Steps are bimodal: below lies dwelling, above are movements whose inner samples are missing.
-Floats = np.ndarray
 
 
 def lab_traces(folder: Path) -> Iterator[Floats]:

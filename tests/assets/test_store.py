@@ -50,7 +50,7 @@ def test_what_was_fetched_works_offline(index: Path, make_asset: MakeAsset) -> N
 def test_progress_never_goes_back_and_ends_with_all_bytes(make_asset: MakeAsset) -> None:
     make_asset(weights=b"x" * 1000, words=b"y" * 500)
     told: list[tuple[int, int]] = []
-    fetch("tiny", lambda *count: told.append(count))
+    fetch("tiny", lambda _, done, total: told.append((done, total)))
     assert [done for done, _ in told] == sorted(done for done, _ in told)
     assert told[0] == (0, 1500)
     assert told[-1] == (1500, 1500)

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import gzip
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from saywhere.build.memory import add_phrases, build_memory, collect, folded, read_sentences
 from saywhere.core import InvalidValue, Narrative, Trace
 from saywhere.core.errors import InvalidFile
+from saywhere.core.types import Progress
 from saywhere.formats import coco_captions, localized_narratives
 from saywhere.formats.coco_captions import CaptionRecord
 from saywhere.formats.record import InvalidRecord
@@ -23,12 +24,10 @@ class LetterEncoder:
     name, size = "letters", 26
     fingerprint: dict[str, str | int] = {"text_encoder": "letters"}  # noqa: RUF012 - as the protocol has it
 
-    def embed(
-        self, texts: Sequence[str], *, batch: int = 64, progress: Callable[[int, int], None] | None = None
-    ) -> NDArray[np.float32]:
+    def embed(self, texts: Sequence[str], *, batch: int = 64, progress: Progress | None = None) -> NDArray[np.float32]:
         rows = np.array([[0.01 + text.lower().count(chr(97 + i)) for i in range(26)] for text in texts])
         if progress is not None:
-            progress(len(texts), len(texts))
+            progress("embedding", len(texts), len(texts))
         return (rows / np.linalg.norm(rows, axis=1, keepdims=True)).astype(np.float32)
 
 

@@ -152,8 +152,8 @@ def test_what_must_be_fetched_is_said_with_its_licence(tiny: Seer, pets: Path, m
 
     def fetch(name: str, progress: object) -> Path:
         fetched.append(name)
-        progress(1_000_000, 3_000_000)  # type: ignore[operator]
-        progress(3_000_000, 3_000_000)  # type: ignore[operator]
+        progress(f"fetching {name}", 1_000_000, 3_000_000)  # type: ignore[operator]
+        progress(f"fetching {name}", 3_000_000, 3_000_000)  # type: ignore[operator]
         return pets
 
     monkeypatch.setattr(loading, "needed_assets", lambda name, *, texts: ("weights", "there"))

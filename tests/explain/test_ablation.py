@@ -76,7 +76,7 @@ def test_the_more_objects_go_the_fewer_images_qualify() -> None:
 def test_images_are_captioned_in_rounds_and_without_what_is_gone() -> None:
     model, told = Says(" ".join), []
     ids = ["both", "one", "empty"]
-    before = write_many(model, ids, IMAGES.__getitem__, level="scene", batch=2, on_progress=lambda *at: told.append(at))
+    before = write_many(model, ids, IMAGES.__getitem__, level="scene", batch=2, progress=lambda _, *at: told.append(at))
     assert {name: text.text for name, text in before.items()} == {
         "both": "oven cup cat dog",
         "one": "oven cat",

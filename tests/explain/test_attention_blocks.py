@@ -119,7 +119,7 @@ def test_evenness_does_not_fall_with_length_as_the_standard_deviation_does(n: in
 def test_many_images_are_measured_in_rounds_and_in_their_order() -> None:
     images = {"a": image(["cup"], [0, 0]), "b": image([]), "c": image(["cup", "cat"], [1]), "d": image([], [3, 3])}
     model, told = Even(), []
-    found = measured_blocks(model, list(images), images.__getitem__, batch=3, on_progress=lambda *at: told.append(at))
+    found = measured_blocks(model, list(images), images.__getitem__, batch=3, progress=lambda _, *at: told.append(at))
     assert model.most == 3
     assert told == [(3, 4), (4, 4)]
     assert found["vision→vision"].rows.tolist() == [2, 0, 1, 2]

@@ -108,7 +108,7 @@ def test_no_texts_are_no_rows(encoders: dict[str, TextEncoder], name: str) -> No
 @ALL
 def test_progress_ends_with_all_texts(encoders: dict[str, TextEncoder], name: str) -> None:
     told: list[tuple[int, int]] = []
-    encoders[name].embed(TEXTS, batch=2, progress=lambda done, total: told.append((done, total)))
+    encoders[name].embed(TEXTS, batch=2, progress=lambda _, done, total: told.append((done, total)))
     assert told == [(2, 5), (4, 5), (5, 5)]
 
 

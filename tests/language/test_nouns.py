@@ -31,7 +31,7 @@ def test_phrases_count_over_sentences_whatever_their_article() -> None:
     said: list[tuple[int, int]] = []
     found = region_phrases(
         ["A brown dog lying on a couch.", "The brown dog barks", "a brown dog", "A group of people."],
-        lambda done, total: said.append((done, total)),
+        lambda _, done, total: said.append((done, total)),
     )
     assert found["a brown dog"] == 3
     assert found["a couch"] == 1

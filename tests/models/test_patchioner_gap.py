@@ -93,7 +93,7 @@ def test_the_bridge_brings_images_to_the_texts_of_their_cluster() -> None:
         images.mean(axis=0),
         120,
         generator(),
-        lambda done, total: seen.append((done, total)),
+        lambda _, done, total: seen.append((done, total)),
         config=BridgeConfig(SIZE, width=64, blocks=2),
         batch=64,
         rate=3e-3,

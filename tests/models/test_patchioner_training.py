@@ -77,7 +77,7 @@ def test_prepared_texts_come_back_as_they_were(texts: Path) -> None:
 
 def test_embedding_here_or_before_gives_the_same_folder(tmp_path: Path) -> None:
     told: list[tuple[int, int]] = []
-    prepare_texts(SENTENCES, Encoder(), vocabulary(), tmp_path / "a", lambda *done: told.append(done))
+    prepare_texts(SENTENCES, Encoder(), vocabulary(), tmp_path / "a", lambda _, *done: told.append(done))
     save_texts(tmp_path / "b", SENTENCES, 3 * embeddings(SENTENCES), vocabulary(), {})
     assert told == [(len(SENTENCES), len(SENTENCES))]
     assert Texts(tmp_path / "a").about == {"encoder": {"encoder": "made up"}}

@@ -49,7 +49,7 @@ def test_stored_views_are_the_looks_in_half_precision(tmp_path: Path, photos: li
 
 
 def test_stopped_and_taken_up_again_equals_never_stopped(tmp_path: Path, photos: list[Path]) -> None:
-    def stop(done: int, _: int) -> None:
+    def stop(_doing: str, done: int, _: int) -> None:
         if done >= 4:
             raise KeyboardInterrupt
 
@@ -73,7 +73,7 @@ def test_what_is_complete_is_not_looked_at_again(tmp_path: Path, photos: list[Pa
 
 def test_progress_counts_every_photo(tmp_path: Path, photos: list[Path]) -> None:
     seen: list[tuple[int, int]] = []
-    extract(photos, tmp_path / "out", _encoder(), batch=3, progress=lambda *count: seen.append(count))
+    extract(photos, tmp_path / "out", _encoder(), batch=3, progress=lambda _, *count: seen.append(count))
     assert seen == [(3, 7), (6, 7), (7, 7)]
 
 

@@ -6,7 +6,7 @@ import json
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ import pytest
 from PIL import Image
 
 from saywhere.core.errors import InvalidFile, InvalidValue, UnknownName
+from saywhere.core.types import Progress
 from saywhere.formats import (
     InvalidRecord,
     coco_captions,
@@ -148,8 +149,8 @@ class _Killed(BaseException):
     """As if the process was killed: nothing catches it."""
 
 
-def _killer(at: int) -> Callable[[int, int], None]:
-    def progress(done: int, total: int) -> None:
+def _killer(at: int) -> Progress:
+    def progress(_: str, done: int, total: int) -> None:
         assert total == N + VIDEOS
         if done == at:
             raise _Killed
@@ -176,7 +177,7 @@ def test_an_interrupted_run_leaves_no_half_files_and_is_finished_by_the_next(
 def test_a_killed_run_is_finished_by_the_next(world: Path, tmp_path: Path) -> None:
     code = (
         "import os, signal; from saywhere.world import Settings, make\n"
-        "stop = lambda done, total: os.kill(os.getpid(), signal.SIGKILL) if done == 12 else None\n"
+        "stop = lambda _, done, total: os.kill(os.getpid(), signal.SIGKILL) if done == 12 else None\n"
         f"make({str(tmp_path / 'w')!r}, Settings({N}, {SEED}, {SIZE}, videos={VIDEOS}, frames=4), stop)"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == -signal.SIGKILL
@@ -207,7 +208,7 @@ def test_a_damaged_mark_is_named(tmp_path: Path) -> None:
 
 def test_progress_counts_to_the_end(tmp_path: Path) -> None:
     calls: list[tuple[int, int]] = []
-    make(tmp_path / "w", Settings(3, size=16, videos=1, frames=2), lambda done, total: calls.append((done, total)))
+    make(tmp_path / "w", Settings(3, size=16, videos=1, frames=2), lambda _, done, total: calls.append((done, total)))
     assert calls == [(1, 4), (2, 4), (3, 4), (4, 4)]
 
 

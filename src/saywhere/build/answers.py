@@ -6,7 +6,7 @@ Photos that the rest of `saywhere-base` never saw are left for its test, here to
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,7 @@ from saywhere.build.box_questions import PEOPLE, AskSettings, BoxQuestion, ask
 from saywhere.build.coco_regions import CocoFolder, box_importance, read_told, see_photos
 from saywhere.build.photo_boxes import PhotoBoxes, read_photo_boxes
 from saywhere.core import InvalidValue
-from saywhere.core._arrays import Floats
+from saywhere.core.types import Floats, Progress
 from saywhere.language.coco_aliases import coco_aliases
 from saywhere.learn import load_run, train
 from saywhere.learn.recipe import Recipe, parse_recipe
@@ -26,7 +26,6 @@ from saywhere.models.region_features import RegionFeatures
 from saywhere.models.updown import PreparedQuestion, Questions, save_questions
 from saywhere.models.updown.task import as_vqa, measure_answers
 
-Progress = Callable[[str, int, int], None]
 """What is being done, how much of it is done, and out of how much."""
 
 THIS, IS_THIS = "what is this", "is this a"

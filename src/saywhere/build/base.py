@@ -24,19 +24,11 @@ import torch
 from numpy.typing import NDArray
 
 from saywhere.atomic import write_atomic
-from saywhere.build.base_photos import (
-    Floats,
-    PhotoSet,
-    Progress,
-    coco_set,
-    flickr_set,
-    held_out,
-    look_at,
-    look_at_boxes,
-)
+from saywhere.build.base_photos import PhotoSet, coco_set, flickr_set, held_out, look_at, look_at_boxes
 from saywhere.build.memory import folded
 from saywhere.build.region_texts import ClassBox, called_boxes, read_class_boxes
 from saywhere.core import InvalidValue
+from saywhere.core.types import Floats32, Progress
 from saywhere.language.coco_aliases import coco_aliases
 from saywhere.language.embed import TextEncoder
 from saywhere.language.nouns import region_phrases
@@ -187,9 +179,9 @@ def plain(text: str) -> str:
 
 def _save_learning(
     folder: Path,
-    style: tuple[Sequence[str], Floats, Sequence[int]],
-    phrases: tuple[Sequence[str], Floats],
-    more: tuple[Sequence[str], Floats],
+    style: tuple[Sequence[str], Floats32, Sequence[int]],
+    phrases: tuple[Sequence[str], Floats32],
+    more: tuple[Sequence[str], Floats32],
     first_free: int,
     phrase_share: float,
     words: Vocabulary,
@@ -219,9 +211,9 @@ def _save_learning(
 
 def remember(
     sentences: Sequence[str],
-    vectors: Floats,
+    vectors: Floats32,
     phrases: Sequence[str],
-    phrase_vectors: Floats,
+    phrase_vectors: Floats32,
     text_encoder: TextEncoder,
     path: Path,
 ) -> None:
@@ -247,7 +239,7 @@ def _phrases(sentences: Sequence[str], work: Path, settings: BaseSettings, progr
     stored = work / "phrases.txt"
     if stored.exists():
         return stored.read_text(encoding="utf-8").splitlines()
-    counted = region_phrases(sentences, lambda done, total: progress("finding phrases", done, total)).most_common()
+    counted = region_phrases(sentences, progress).most_common()
     frequent = [phrase for phrase, count in counted if count >= _FEWEST_SIGHTINGS and plain(phrase)]
     work.mkdir(parents=True, exist_ok=True)
     with write_atomic(stored) as file:
@@ -256,15 +248,15 @@ def _phrases(sentences: Sequence[str], work: Path, settings: BaseSettings, progr
 
 
 def align(
-    features: Floats,
-    tags: Floats,
-    vectors: Floats,
-    counts: Floats,
+    features: Floats32,
+    tags: Floats32,
+    vectors: Floats32,
+    counts: Floats32,
     names: Sequence[str],
     out: Path,
     text_encoder: TextEncoder,
     settings: BaseSettings,
-) -> Floats:
+) -> Floats32:
     """Write alignment/, tags/ and classes/; return the photos' out-of-fold vectors, (n, d) of length 1."""
     mean, scale = _standard(features)
     tag_mean, tag_scale = _standard(tags)
@@ -377,7 +369,7 @@ def _embedded(
     stored = work / f"{what.replace(' ', '-')}.npy"
     if stored.exists() and len(kept := np.load(stored)) == len(texts):
         return np.asarray(kept, dtype=np.float32)
-    vectors = text_encoder.embed(texts, progress=lambda done, total: progress(f"embedding {what}", done, total))
+    vectors = text_encoder.embed(texts, progress=lambda _, done, total: progress(f"embedding {what}", done, total))
     work.mkdir(parents=True, exist_ok=True)
     with write_atomic(stored) as file:
         np.save(file, vectors.astype(np.float16))
@@ -389,15 +381,15 @@ def _check_captions(said: Sequence[Sequence[str]]) -> None:
         raise InvalidValue("captions", f"{short} photos have fewer than {_CAPTIONS}")
 
 
-def _standard(values: Floats) -> tuple[Floats, Floats]:
+def _standard(values: Floats32) -> tuple[Floats32, Floats32]:
     return values.mean(axis=0), values.std(axis=0) + _FLOOR * values.std()
 
 
-def _mean_name(text_encoder: TextEncoder, aliases: Sequence[str]) -> Floats:
-    mean: Floats = _unit(text_encoder.embed(list(aliases)).mean(axis=0, keepdims=True))[0]
+def _mean_name(text_encoder: TextEncoder, aliases: Sequence[str]) -> Floats32:
+    mean: Floats32 = _unit(text_encoder.embed(list(aliases)).mean(axis=0, keepdims=True))[0]
     return mean
 
 
-def _unit(vectors: Floats) -> Floats:
-    scaled: Floats = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+def _unit(vectors: Floats32) -> Floats32:
+    scaled: Floats32 = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
     return scaled

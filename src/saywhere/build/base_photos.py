@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
 from saywhere.atomic import write_atomic
 from saywhere.build.region_texts import CalledBox
 from saywhere.core import Box, Frame, InvalidFile
+from saywhere.core.types import Floats32, Progress
 from saywhere.formats import coco_captions
 from saywhere.formats.record import InvalidRecord
 from saywhere.models.patchioner.alignment import LinearAlignment
@@ -21,9 +21,6 @@ from saywhere.models.patchioner.sight import Blend, Sight
 from saywhere.models.patchioner.tags import Tags, overlaps, tag_features
 from saywhere.vision import Encoder, View
 from saywhere.vision.detector import Detector
-
-Progress = Callable[[str, int, int], None]
-Floats = NDArray[np.float32]
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +68,7 @@ def held_out(which: str) -> frozenset[str]:
 
 def look_at(
     sets: Sequence[PhotoSet], work: Path, encoder: Encoder, detector: Detector, progress: Progress
-) -> tuple[Floats, Floats]:
+) -> tuple[Floats32, Floats32]:
     """(n, d) mean features and (n, 3 × kinds) tag features of all photos, kept in work/looked.npz."""
     paths = [path for one in sets for path in one.photos]
     stored = work / "looked.npz"
@@ -92,11 +89,11 @@ def look_at(
     return features, tags
 
 
-def whole_tags(detector: Detector, path: Path, frame: Frame) -> Floats:
+def whole_tags(detector: Detector, path: Path, frame: Frame) -> Floats32:
     """(3 × kinds,) what the detector says of a whole photo; see `tag_features`."""
     everywhere = np.ones((1, *frame.grid), dtype=np.float32)
     lying = overlaps(detector.find(path), detector.names, everywhere, frame)
-    one: Floats = tag_features(lying, len(detector.names))[0]
+    one: Floats32 = tag_features(lying, len(detector.names))[0]
     return one
 
 
@@ -109,7 +106,7 @@ def look_at_boxes(
     detector: Detector,
     blend: Blend,
     progress: Progress,
-) -> Floats:
+) -> Floats32:
     """(boxes, d) the vectors that the model in `out` has for boxes, kept in work/regions.npy."""
     stored = work / "regions.npy"
     if stored.exists() and len(kept := np.load(stored)) == len(called):

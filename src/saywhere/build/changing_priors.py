@@ -18,8 +18,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from saywhere.build.box_questions import BoxQuestion
-from saywhere.core._arrays import Floats
 from saywhere.core.errors import InvalidValue, UnknownName
+from saywhere.core.types import Floats
 from saywhere.formats.vqa import Question as VqaQuestion
 from saywhere.world.questions import Question as WorldQuestion
 

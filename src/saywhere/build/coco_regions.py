@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import multiprocessing
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -16,13 +16,12 @@ import saywhere
 from saywhere.atomic import write_atomic
 from saywhere.build.photo_boxes import photo_name
 from saywhere.core import AttentionMap, InvalidFile
-from saywhere.core._arrays import Floats
+from saywhere.core.types import Floats, Progress
 from saywhere.formats import coco_captions
 from saywhere.formats.record import InvalidRecord
 from saywhere.models.region_features import RegionFeatures
 from saywhere.models.tagged_regions import TaggedRegions, of_found
 
-Progress = Callable[[str, int, int], None]
 """What is being done, how much of it is done, and out of how much."""
 
 _MAP_PX = (48, 48)

@@ -7,8 +7,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePath
 
-from saywhere.build.coco_regions import Progress, see_tagged
+from saywhere.build.coco_regions import see_tagged
 from saywhere.core import InvalidFile, InvalidValue, SaywhereError
+from saywhere.core.types import Progress
 from saywhere.formats import hl
 from saywhere.formats.hl import HLRow
 from saywhere.formats.record import InvalidRecord

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from saywhere.atomic import write_atomic
-from saywhere.build.base_photos import Floats, PhotoSet, Progress, coco_set, flickr_set, held_out
+from saywhere.build.base_photos import PhotoSet, coco_set, flickr_set, held_out
 from saywhere.build.levels_data import (
     OBJECT,
     Drawn,
@@ -35,6 +35,7 @@ from saywhere.build.levels_measure import well_formed
 from saywhere.build.levels_places import place_words
 from saywhere.build.levels_texts import LEVELS
 from saywhere.core import InvalidFile, InvalidValue
+from saywhere.core.types import Floats32, Progress
 from saywhere.formats.hl import HLRow
 from saywhere.formats.record import InvalidRecord
 from saywhere.language.embed import TextEncoder
@@ -123,7 +124,7 @@ def train_levels(
     work: Path,
     settings: LevelSettings,
     rows: dict[str, list[HLRow]],
-    vectors: dict[str, Floats],
+    vectors: dict[str, Floats32],
     text_encoder: TextEncoder,
 ) -> PrefixDecoder:
     """Draw what is learnt into work/texts and train in work/run."""
@@ -173,7 +174,7 @@ def begin_from(base: PrefixDecoder, words: Vocabulary, settings: LevelSettings) 
     return network
 
 
-def tell_rows(network: PrefixDecoder, rows: Sequence[HLRow], vectors: Floats) -> dict[str, LevelTold]:
+def tell_rows(network: PrefixDecoder, rows: Sequence[HLRow], vectors: Floats32) -> dict[str, LevelTold]:
     """What is said of rows at each level that they have, from the (rows, k, d) vectors of their true captions: what
     could be said of photos that were seen perfectly."""
     told = {}
@@ -243,7 +244,7 @@ def _place_sources(
     ]
 
 
-def photo_vectors(base_work: Path, sets: Sequence[PhotoSet]) -> Floats:
+def photo_vectors(base_work: Path, sets: Sequence[PhotoSet]) -> Floats32:
     """(n, d) the vectors that building the base gave its photos, each by an alignment that had not seen it."""
     count = sum(len(one.photos) for one in sets)
     stored = Texts(base_work / "pairs")
@@ -270,7 +271,7 @@ def _places(groups: Sequence[Sequence[str]], work: Path, progress: Progress) -> 
 
 
 def _validation(
-    rows: Sequence[HLRow], vectors: Floats | None, words: Vocabulary, settings: LevelSettings
+    rows: Sequence[HLRow], vectors: Floats32 | None, words: Vocabulary, settings: LevelSettings
 ) -> Drawn | None:
     """Every sentence of the validation rows that can be said with the vocabulary."""
     if vectors is None:
@@ -286,7 +287,7 @@ def _validation(
     return Drawn(seen[[one.group for one in said]], [one.text for one in said], [one.level for one in said])
 
 
-def _embedded(which: str, rows: Sequence[HLRow], work: Path, text_encoder: TextEncoder, progress: Progress) -> Floats:
+def _embedded(which: str, rows: Sequence[HLRow], work: Path, text_encoder: TextEncoder, progress: Progress) -> Floats32:
     """(rows, k, d) the vectors of the object captions."""
     fewest = min(len(row.captions[OBJECT]) for row in rows)
     return _vectors(f"hl-{which}", [row.captions[OBJECT][:fewest] for row in rows], work, text_encoder, progress)
@@ -294,13 +295,13 @@ def _embedded(which: str, rows: Sequence[HLRow], work: Path, text_encoder: TextE
 
 def _vectors(
     what: str, groups: Sequence[Sequence[str]], work: Path, text_encoder: TextEncoder, progress: Progress
-) -> Floats:
+) -> Floats32:
     """(g, k, d) vectors of length 1, kept in the work folder as float16."""
     stored, flat = work / f"{what}.npy", [text for group in groups for text in group]
     shape = len(groups), len(groups[0]), text_encoder.size
     if stored.exists() and (kept := np.load(stored)).shape == shape:
         return np.asarray(kept, dtype=np.float32)
-    vectors = text_encoder.embed(flat, progress=lambda done, total: progress(f"embedding {what}", done, total))
+    vectors = text_encoder.embed(flat, progress=lambda _, done, total: progress(f"embedding {what}", done, total))
     work.mkdir(parents=True, exist_ok=True)
     with write_atomic(stored) as file:
         np.save(file, vectors.reshape(shape).astype(np.float16))

@@ -13,19 +13,18 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 
 from saywhere.build.base import plain
 from saywhere.build.levels_places import agreed_words
 from saywhere.build.levels_texts import LEVELS, level_sentence, place_sentence
 from saywhere.core import InvalidFile
+from saywhere.core.types import Floats32
 from saywhere.formats import hl
 from saywhere.formats.hl import HLRow
 from saywhere.formats.record import InvalidRecord
 from saywhere.language.vocabulary import UNKNOWN, Vocabulary
 from saywhere.models.patchioner.gap_model import GapModel
 
-Floats = NDArray[np.float32]
 OBJECT = "object"
 _SUREST = 5.0
 _TRAINING, _VALIDATION = 7, 8
@@ -49,7 +48,7 @@ class Source:
 
     name: str
     share: float
-    vectors: Floats
+    vectors: Floats32
     sayings: tuple[Saying, ...]
 
 
@@ -57,7 +56,7 @@ class Source:
 class Drawn:
     """Texts to learn, one after another. vectors: (n, d) of length 1. prompts: the levels' names."""
 
-    vectors: Floats
+    vectors: Floats32
     sentences: list[str]
     prompts: list[str]
 
@@ -147,7 +146,7 @@ def draw(
     return drawn
 
 
-def row_vectors(vectors: Floats) -> Floats:
+def row_vectors(vectors: Floats32) -> Floats32:
     """(g, d) where a photo with these (g, k, d) captions would lie: their mean, of length 1."""
     return _unit(vectors.mean(axis=1))
 
@@ -163,7 +162,7 @@ def references(rows: Sequence[HLRow], level: str) -> dict[int, list[str]]:
 
 def _seen(
     source: Source, groups: list[int], gap: GapModel, rng: np.random.Generator, generator: torch.Generator
-) -> Floats:
+) -> Floats32:
     vectors = source.vectors[groups]
     if vectors.ndim == 2:
         return _unit(vectors)
@@ -179,6 +178,6 @@ def _fits(text: str, vocabulary: Vocabulary, most_words: int) -> bool:
     return len(ids) <= most_words and vocabulary.unknown_id not in ids
 
 
-def _unit(vectors: Floats) -> Floats:
-    scaled: Floats = (vectors / np.linalg.norm(vectors, axis=-1, keepdims=True)).astype(np.float32)
+def _unit(vectors: Floats32) -> Floats32:
+    scaled: Floats32 = (vectors / np.linalg.norm(vectors, axis=-1, keepdims=True)).astype(np.float32)
     return scaled

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from saywhere.core.errors import InvalidFile, InvalidValue
+from saywhere.core.types import Progress
 from saywhere.formats import registry
 from saywhere.formats.files import open_bytes, read_lines
 from saywhere.formats.record import InvalidRecord, excerpt
@@ -20,7 +21,6 @@ from saywhere.language.embed import TextEncoder
 if TYPE_CHECKING:
     from saywhere.models.patchioner.memory import MemoryBank
 
-Progress = Callable[[str, int, int], None]
 """Called with what is done, how much of it, and how much there is."""
 
 _LONGEST_CHARACTERS = 1000
@@ -124,12 +124,8 @@ def add_phrases(collected: Collected, progress: Progress | None = None) -> None:
     """Add the phrases that the sentences are made of and that are there at least twice, the most frequent first."""
     from saywhere.language.nouns import region_phrases
 
-    def said(done: int, total: int) -> None:
-        if progress is not None:
-            progress("finding phrases", done, total)
-
     seen = {folded(sentence) for sentence in collected.sentences}
-    for phrase, count in region_phrases(collected.sentences, said).most_common():
+    for phrase, count in region_phrases(collected.sentences, progress).most_common():
         if count >= _FEWEST_SIGHTINGS and (key := folded(phrase)) and key not in seen:
             seen.add(key)
             collected.sentences.append(phrase)
@@ -151,9 +147,9 @@ def embedded(
     for first in range(0, len(sentences), _EMBEDDED_AT_ONCE):
         part = sentences[first : first + _EMBEDDED_AT_ONCE]
 
-        def said(done: int, _: int, first: int = first) -> None:
+        def said(doing: str, done: int, _: int, first: int = first) -> None:
             if progress is not None:
-                progress("embedding", first + done, len(sentences))
+                progress(doing, first + done, len(sentences))
 
         rows[first : first + len(part)] = encoder.embed(part, batch=batch, progress=said)
     return MemoryBank(rows, sentences, encoder.fingerprint, source)

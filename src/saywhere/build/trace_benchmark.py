@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice, pairwise
 from pathlib import Path
@@ -171,13 +171,12 @@ def build_trace_benchmark(
     rewriter: Rewriter | None = None,
     *,
     trim: float = TRIM,
-    progress: Callable[[int], None] | None = None,
 ) -> BuildCounts:
-    """Write the benchmark of these narratives, whole or not at all. progress: called with narratives done."""
+    """Write the benchmark of these narratives, whole or not at all."""
     counts = BuildCounts()
     encoder = msgspec.json.Encoder()
     with write_atomic(path) as file:
-        for sample in trace_samples(narratives, counts, rewriter, trim=trim, progress=progress):
+        for sample in trace_samples(narratives, counts, rewriter, trim=trim):
             file.write(encoder.encode(_record(sample)) + b"\n")
     return counts
 
@@ -188,7 +187,6 @@ def trace_samples(
     rewriter: Rewriter | None = None,
     *,
     trim: float = TRIM,
-    progress: Callable[[int], None] | None = None,
 ) -> Iterator[TraceSample]:
     """The samples, in the order of the narratives; `counts` grows with them. rewriter: rules if not given."""
     if not 0 <= trim < 0.5:
@@ -210,8 +208,6 @@ def trace_samples(
         captions = iter(rewritten)
         for (narrative, said), traces in zip(parts, located, strict=True):
             yield from _samples(narrative, said, traces, captions, counts)
-        if progress is not None:
-            progress(counts.narratives)
 
 
 def _samples(

@@ -8,19 +8,18 @@ captions use as nouns less than every second time are left out, and those of `EX
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
 from saywhere.atomic import write_atomic
 from saywhere.build.wordnet import WordNetNouns, all_kinds
+from saywhere.core.types import Progress
 from saywhere.formats.coco_classes import COCO_CLASSES
 from saywhere.language.coco_aliases import coco_aliases, plural
 from saywhere.language.phrases import english
 from saywhere.language.visual_words import COLUMNS, VisualWord, words_of
-
-Progress = Callable[[str, int, int], None]
 
 # fmt: off
 SYNSETS: dict[str, tuple[str, ...]] = {

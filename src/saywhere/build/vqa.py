@@ -3,19 +3,19 @@ attention (VQA-HAT maps, or boxes as `saywhere build questions` writes them)."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from saywhere.build.question_files import read_attention
 from saywhere.core import AttentionMap, InvalidValue
+from saywhere.core.types import Progress
 from saywhere.explain.human import human_importance, mean_attention
 from saywhere.formats import hat, vqa
 from saywhere.formats.record import InvalidRecord
 from saywhere.models.region_features import FeatureFile, RegionFeatures
 from saywhere.models.updown import PreparedQuestion, Questions, save_questions
 
-Progress = Callable[[str, int, int], None]
 """What is being done, how much of it is done, and out of how much."""
 
 _MAP_PX = (64, 64)

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Annotated
 
 import typer
 
-from saywhere.cli.console import err, out, stages
+from saywhere.cli.console import MB, err, in_megabytes, out, stages
 from saywhere.core.errors import InvalidFile, InvalidValue
 
 app = typer.Typer(help="Weights by others, fetched once and checked.", no_args_is_help=True, rich_markup_mode=None)
 
 Names = Annotated[list[str] | None, typer.Argument(help="Which assets; see `saywhere assets list`.", metavar="NAMES")]
-_MB = 1_000_000
 
 
 @app.command("list")
@@ -41,7 +39,7 @@ def fetch(
     for asset in [find(name) for name in _chosen(names, everything)]:
         out.print(f"{asset.name}: {asset.what}. Licence: {asset.licence}", markup=False)
         with stages() as show:
-            folder = bring(asset.name, _shown(show, asset.name))
+            folder = bring(asset.name, in_megabytes(show))
         out.print(f"{asset.name}: {folder}", markup=False)
 
 
@@ -76,15 +74,5 @@ def _chosen(names: list[str] | None, everything: bool) -> list[str]:
     return [name for name, _ in _labels()] if everything else list(dict.fromkeys(names or []))
 
 
-def _shown(show: Callable[[str, int, int], None], name: str) -> Callable[[int, int], None]:
-    """Bytes as megabytes, for people."""
-
-    def tell(done: int, total: int) -> None:
-        # Counted up, so that a part of a megabyte is never nothing.
-        show(f"fetching {name} (MB)", done // _MB if done < total else -(-total // _MB), -(-total // _MB))
-
-    return tell
-
-
 def _megabytes(size: int) -> str:
-    return f"{size / _MB:,.1f} MB"
+    return f"{size / MB:,.1f} MB"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, TypeVar
 
@@ -11,14 +11,16 @@ from rich.console import Console
 from rich.progress import (
     BarColumn,
     MofNCompleteColumn,
-    Progress,
     SpinnerColumn,
     TaskID,
     TextColumn,
     TimeElapsedColumn,
     TimeRemainingColumn,
 )
+from rich.progress import Progress as RichProgress
 from rich.table import Table
+
+from saywhere.core.types import Progress
 
 if TYPE_CHECKING:
     from saywhere.reproduce.results import Claim
@@ -27,6 +29,7 @@ out = Console(highlight=False, soft_wrap=True)
 err = Console(stderr=True, highlight=False, soft_wrap=True)
 
 T = TypeVar("T")
+MB = 1_000_000
 _QUIET_S = 10.0
 _SIGNS = {"held": "✓", "not held": "✗"}
 
@@ -52,7 +55,9 @@ def counted(values: Iterable[T], doing: str, total: int | None = None) -> Iterat
 
 def _live(values: Iterable[T], doing: str, total: int | None) -> Iterator[T]:
     columns = [SpinnerColumn(), TextColumn("{task.description}")]
-    with Progress(*columns, BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), console=err, transient=True) as bar:
+    with RichProgress(
+        *columns, BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), console=err, transient=True
+    ) as bar:
         yield from bar.track(values, total=total, description=doing)
 
 
@@ -66,13 +71,13 @@ def _lines(values: Iterable[T], doing: str) -> Iterator[T]:
 
 
 @contextmanager
-def stages() -> Iterator[Callable[[str, int, int], None]]:
+def stages() -> Iterator[Progress]:
     """A job of several stages: call what this gives with (what is done, how much, out of how much)."""
     if not err.is_terminal:
         yield _stage_lines()
         return
     columns = [TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()]
-    with Progress(*columns, console=err) as bar:
+    with RichProgress(*columns, console=err) as bar:
         known: dict[str, TaskID] = {}
 
         def show(doing: str, done: int, total: int) -> None:
@@ -83,7 +88,7 @@ def stages() -> Iterator[Callable[[str, int, int], None]]:
         yield show
 
 
-def _stage_lines() -> Callable[[str, int, int], None]:
+def _stage_lines() -> Progress:
     said: dict[str, float] = {}
 
     def show(doing: str, done: int, total: int) -> None:
@@ -93,3 +98,12 @@ def _stage_lines() -> Callable[[str, int, int], None]:
             err.print(f"{doing}: {done:,} of {total:,}", markup=False)
 
     return show
+
+
+def in_megabytes(show: Progress) -> Progress:
+    """Bytes as megabytes, counted up at the end, so that a part of one is never nothing."""
+
+    def tell(doing: str, done: int, total: int) -> None:
+        show(f"{doing} (MB)", done // MB if done < total else -(-total // MB), -(-total // MB))
+
+    return tell

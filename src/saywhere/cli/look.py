@@ -33,7 +33,7 @@ def look(
             output,
             open_encoder(encoder, input_px),
             batch=batch,
-            progress=lambda done, total: show("looking", done, total),
+            progress=show,
         )
     grid = "×".join(map(str, next(iter(views.values())).patches.shape)) if views else "nothing"
     out.print(f"{output}: {len(views):,} views of {grid} by {encoder}", markup=False)

@@ -4,7 +4,7 @@ and a narrative of it."""
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -14,7 +14,7 @@ import typer
 
 import saywhere
 from saywhere import loading
-from saywhere.cli.console import err, out, stages
+from saywhere.cli.console import MB, err, in_megabytes, out, stages
 from saywhere.cli.pointing import Pointing, region_values
 from saywhere.core import InvalidValue, Narrative, WholeImage
 
@@ -29,7 +29,6 @@ Png = Annotated[Path | None, typer.Option("--png", help="Also draw it.", metavar
 Out = Annotated[Path | None, typer.Option("--out", "-o", help="Also write the narrative: .jsonl or .jsonl.gz.")]
 Level = Annotated[str, typer.Option(help="object for what is there; scene for where it is, if the model can.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Say it as JSON.")]
-_MB = 1_000_000
 
 
 def caption(
@@ -200,17 +199,10 @@ def fetch_missing(names: Sequence[str]) -> None:
     from saywhere.assets import fetch, find, is_cached
 
     for asset in [find(name) for name in names if not is_cached(name)]:
-        total = max(1, round(asset.size / _MB))
+        total = max(1, round(asset.size / MB))
         err.print(f"fetching {asset.name} ({total} MB): {asset.what}. Licence: {asset.licence}", markup=False)
         with stages() as show:
-            fetch(asset.name, _megabytes(show, f"fetching {asset.name} (MB)", total))
-
-
-def _megabytes(show: Callable[[str, int, int], None], doing: str, total: int) -> Callable[[int, int], None]:
-    def tell(done: int, size: int) -> None:
-        show(doing, total * done // size, total)
-
-    return tell
+            fetch(asset.name, in_megabytes(show))
 
 
 @contextmanager

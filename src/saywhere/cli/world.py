@@ -35,7 +35,7 @@ def make(
         manifest = make_world(
             output,
             Settings(n=n, seed=seed, size=size, videos=videos),
-            on_progress=lambda done, total: progress("making the world", done, total),
+            progress,
         )
     counts = ", ".join(f"{count:,} {what}" for what, count in manifest["counts"].items())
     out.print(f"{output}: {counts}", markup=False)

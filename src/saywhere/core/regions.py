@@ -9,9 +9,10 @@ from typing import Literal, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import ArrayLike
 
-from saywhere.core._arrays import Floats, owned
+from saywhere.core._arrays import owned
 from saywhere.core.errors import InvalidValue
 from saywhere.core.frame import Frame
+from saywhere.core.types import Floats
 
 _LINES = 64
 

@@ -10,9 +10,10 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from saywhere.core._arrays import Floats, owned
+from saywhere.core._arrays import owned
 from saywhere.core.errors import InvalidValue
 from saywhere.core.frame import Frame
+from saywhere.core.types import Floats
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)

@@ -9,10 +9,10 @@ from itertools import pairwise
 
 import numpy as np
 
-from saywhere.core._arrays import Floats
 from saywhere.core.errors import InvalidValue
 from saywhere.core.simplify import kept_points
 from saywhere.core.trace import Trace
+from saywhere.core.types import Floats
 
 BINS = 1000
 LEAST, MOST = 1, 5

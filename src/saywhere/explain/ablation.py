@@ -21,11 +21,12 @@ from typing import Final
 
 import numpy as np
 
-from saywhere.core._arrays import Bools, Floats
+from saywhere.core._arrays import Bools
 from saywhere.core.errors import InvalidValue
+from saywhere.core.types import Floats, Progress
 from saywhere.explain.human import Refused
 from saywhere.explain.region_tags import Which, region_tags
-from saywhere.explain.rounds import ROUND, ImageOf, Progress, rounds
+from saywhere.explain.rounds import ROUND, ImageOf, rounds
 from saywhere.models.attended import BEAM, Speaking
 from saywhere.models.search import GenerationConfig, Written
 from saywhere.models.tagged_regions import TaggedRegions
@@ -191,15 +192,15 @@ def write_many(
     level: str | None = None,
     how: GenerationConfig = BEAM,
     batch: int = ROUND,
-    on_progress: Progress | None = None,
+    progress: Progress | None = None,
 ) -> dict[str, Written]:
     """A caption for each image by name, `batch` of them at a time. level: as the model has them."""
     texts: dict[str, Written] = {}
     for some in rounds(ids, batch):
         written = model.write([image_of(name) for name in some], level, how)
         texts.update(zip(some, written, strict=True))
-        if on_progress is not None:
-            on_progress(len(texts), len(ids))
+        if progress is not None:
+            progress("captioning", len(texts), len(ids))
     return texts
 
 

@@ -19,9 +19,10 @@ from typing import Final, Literal, get_args
 import numpy as np
 from scipy.special import entr
 
-from saywhere.core._arrays import Bools, Floats, Ints
+from saywhere.core._arrays import Bools, Ints
 from saywhere.core.errors import InvalidValue, UnknownName
-from saywhere.explain.rounds import ROUND, ImageOf, Progress, attend_rounds
+from saywhere.core.types import Floats, Progress
+from saywhere.explain.rounds import ROUND, ImageOf, attend_rounds
 from saywhere.models.attended import Attended, Attending, Part
 from saywhere.models.tagged_regions import TaggedRegions
 
@@ -138,11 +139,11 @@ def measured_blocks(
     layer: int = 0,
     heads: Heads = "max",
     batch: int = ROUND,
-    on_progress: Progress | None = None,
+    progress: Progress | None = None,
 ) -> dict[str, BlockStats]:
     """`relation_stats` of any number of images in their order, `batch` of them at a time: the data of Fig. 4."""
     found: dict[str, list[BlockStats]] = {name: [] for name in relations}
-    for some in attend_rounds(model, ids, image_of, batch=batch, on_progress=on_progress):
+    for some in attend_rounds(model, ids, image_of, batch=batch, progress=progress):
         for name, stats in relation_stats(some.attended, relations, layer=layer, heads=heads).items():
             found[name].append(stats)
     return {name: BlockStats.joined(parts) for name, parts in found.items()}

@@ -20,11 +20,12 @@ from typing import Final, Literal, get_args
 
 import numpy as np
 
-from saywhere.core._arrays import Floats, Ints
+from saywhere.core._arrays import Ints
 from saywhere.core.errors import InvalidValue, UnknownName
+from saywhere.core.types import Floats, Progress
 from saywhere.explain.attention_blocks import Heads, joined_heads, parts_of
 from saywhere.explain.region_tags import region_tags
-from saywhere.explain.rounds import ROUND, ImageOf, Progress, attend_rounds
+from saywhere.explain.rounds import ROUND, ImageOf, attend_rounds
 from saywhere.metrics.ranking import Ranking, average_overlap, iou_at, rank_biased_overlap, ranking_from_scores
 from saywhere.models.attended import Attended, Attending, Part
 from saywhere.models.tagged_regions import TaggedRegions
@@ -109,12 +110,12 @@ def measured_objects(
     layer: int = 0,
     heads: Heads = "max",
     batch: int = ROUND,
-    on_progress: Progress | None = None,
+    progress: Progress | None = None,
 ) -> list[ObjectAttention]:
     """`object_attention` of any number of images in their order, `batch` of them at a time."""
     return [
         one
-        for some in attend_rounds(model, ids, image_of, batch=batch, on_progress=on_progress)
+        for some in attend_rounds(model, ids, image_of, batch=batch, progress=progress)
         for one in object_attention(some.attended, some.images, places=places, askers=askers, layer=layer, heads=heads)
     ]
 

@@ -12,10 +12,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from saywhere.core._arrays import Bools, Floats, owned
+from saywhere.core._arrays import Bools, owned
 from saywhere.core.attention import DEFAULT_SHAPE, AttentionMap
 from saywhere.core.errors import InvalidValue
 from saywhere.core.frame import Frame
+from saywhere.core.types import Floats
 
 _SHAPE_TOLERANCE = 0.05
 

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from saywhere.core._arrays import Floats, Ints
+from saywhere.core._arrays import Ints
 from saywhere.core.errors import InvalidValue, UnknownName
+from saywhere.core.types import Floats
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -22,10 +22,11 @@ from typing import Any, Final, Literal, get_args
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from saywhere.core._arrays import Floats, Ints, owned
+from saywhere.core._arrays import Ints, owned
 from saywhere.core.errors import InvalidValue, UnknownName, require
+from saywhere.core.types import Floats, Progress
 from saywhere.explain.attention_blocks import parts_of
-from saywhere.explain.rounds import ROUND, ImageOf, Progress, attend_rounds
+from saywhere.explain.rounds import ROUND, ImageOf, attend_rounds
 from saywhere.models.attended import Attended, Attending, Part
 
 Over = Literal["all", "inputs"]
@@ -68,12 +69,12 @@ def pooled_many(
     *,
     over: Over | Part = "all",
     batch: int = ROUND,
-    on_progress: Progress | None = None,
+    progress: Progress | None = None,
 ) -> Floats:
     """(n, d) `pooled` of any number of images in their order. After an ablation: `removed(image_of, removals)`."""
     if not ids:
         raise InvalidValue("images to probe", "there is none")
-    some = attend_rounds(model, ids, image_of, batch=batch, on_progress=on_progress)
+    some = attend_rounds(model, ids, image_of, batch=batch, progress=progress)
     return np.concatenate([pooled(one.attended, over) for one in some])
 
 

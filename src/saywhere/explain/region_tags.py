@@ -14,8 +14,9 @@ from typing import Final, Literal, get_args
 import numpy as np
 from numpy.typing import ArrayLike
 
-from saywhere.core._arrays import Bools, Floats
+from saywhere.core._arrays import Bools
 from saywhere.core.errors import InvalidValue, UnknownName
+from saywhere.core.types import Floats
 from saywhere.explain.human import Refused
 from saywhere.explain.rounds import ImageOf
 from saywhere.metrics.referring import box_iou, checked_boxes

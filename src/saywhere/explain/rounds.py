@@ -8,13 +8,13 @@ from dataclasses import dataclass
 import torch
 
 from saywhere.core.errors import InvalidValue
+from saywhere.core.types import Progress
 from saywhere.models.attended import Attended, Attending
 from saywhere.models.tagged_regions import TaggedRegions
 
 ImageOf = Callable[[str], TaggedRegions]
 """Gives an image by its name, when it is needed. Of a dict: `images.__getitem__`."""
 
-Progress = Callable[[int, int], None]
 """Told after each round how many images are done, and of how many."""
 
 ROUND = 16
@@ -44,7 +44,7 @@ def attend_rounds(
     image_of: ImageOf,
     *,
     batch: int = ROUND,
-    on_progress: Progress | None = None,
+    progress: Progress | None = None,
 ) -> Iterator[Round]:
     """What a model attends to in each image, `batch` of them at a time and without gradients."""
     done = 0
@@ -56,5 +56,5 @@ def attend_rounds(
             raise InvalidValue("attention", f"is of {len(attended.parts)} images, but {len(images)} were asked about")
         yield Round(some, images, attended)
         done += len(some)
-        if on_progress is not None:
-            on_progress(done, len(ids))
+        if progress is not None:
+            progress("reading attention", done, len(ids))

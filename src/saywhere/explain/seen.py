@@ -24,13 +24,13 @@ from torch import Tensor
 from saywhere.core import Region
 from saywhere.core.attention import DEFAULT_SHAPE
 from saywhere.core.errors import UnknownName
+from saywhere.core.types import Floats
 from saywhere.explain.curves import deletion
 from saywhere.explain.faithfulness import rank_agreement
 from saywhere.explain.gradients import gradient_times_input
 from saywhere.explain.heat import region_heat
 from saywhere.explain.occlusion import occlusion
 
-Floats = NDArray[np.float64]
 Method = Literal["gradient", "attention", "occlusion"]
 METHODS: Final[tuple[Method, ...]] = get_args(Method)
 _STEPS: Final = 10

@@ -8,9 +8,10 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from saywhere.core._arrays import Floats, owned
+from saywhere.core._arrays import owned
 from saywhere.core.errors import InvalidValue
 from saywhere.core.trace import Trace
+from saywhere.core.types import Floats
 
 
 @dataclass(frozen=True, slots=True, eq=False)

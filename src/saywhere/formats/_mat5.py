@@ -18,8 +18,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from saywhere.core._arrays import Floats
 from saywhere.core.errors import InvalidValue
+from saywhere.core.types import Floats
 
 _HEADER_BYTES = 128
 MAX_UNPACKED_BYTES = 2**28

@@ -7,9 +7,9 @@ from itertools import accumulate
 
 import numpy as np
 
-from saywhere.core._arrays import Floats
 from saywhere.core.errors import InvalidValue
 from saywhere.core.trace import Trace
+from saywhere.core.types import Floats
 
 NO_TRACE = Trace.from_segments([])
 

@@ -21,9 +21,9 @@ from pathlib import Path
 
 import numpy as np
 
-from saywhere.core._arrays import Floats
 from saywhere.core.attention import AttentionMap
 from saywhere.core.errors import InvalidFile, InvalidValue
+from saywhere.core.types import Floats
 from saywhere.formats._boxes import MAX_SIDE_PX
 from saywhere.formats.files import read_bytes
 from saywhere.formats.record import InvalidRecord

@@ -29,10 +29,10 @@ import msgspec
 import numpy as np
 
 from saywhere.atomic import write_atomic
-from saywhere.core._arrays import Floats
 from saywhere.core.errors import InvalidValue
 from saywhere.core.narrative import Narrative
 from saywhere.core.trace import Trace
+from saywhere.core.types import Floats
 from saywhere.core.words import Utterance
 from saywhere.formats._json_lines import read_json_lines, read_values
 from saywhere.formats._strokes import NO_TRACE, joined_trace

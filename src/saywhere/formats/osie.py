@@ -24,8 +24,8 @@ from pathlib import Path
 
 import numpy as np
 
-from saywhere.core._arrays import Floats
 from saywhere.core.errors import InvalidFile, InvalidValue
+from saywhere.core.types import Floats
 from saywhere.formats._gaze import Gaze
 from saywhere.formats._mat5 import Cells, Structs, Value, read_variable
 from saywhere.formats.files import read_bytes

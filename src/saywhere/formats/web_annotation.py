@@ -32,9 +32,9 @@ from urllib.parse import quote
 import msgspec
 
 from saywhere.atomic import write_atomic
-from saywhere.core._arrays import Floats
 from saywhere.core.errors import InvalidValue
 from saywhere.core.narrative import Narrative
+from saywhere.core.types import Floats
 from saywhere.core.words import Utterance
 
 TERMS = "urn:x-saywhere:terms:"

@@ -14,7 +14,8 @@ from torch import Tensor, nn
 
 from saywhere.assets import AssetUnavailable
 from saywhere.core.errors import InvalidFile, InvalidValue, require
-from saywhere.language.embed import Progress, Vectors, embed_by_length, open_tokenizer, quiet_loading
+from saywhere.core.types import Progress
+from saywhere.language.embed import Vectors, embed_by_length, open_tokenizer, quiet_loading
 
 _FILES = ["config.json", "tokenizer.json", "model*.safetensors", "model.safetensors.index.json"]
 # The released projections call the second layer by either name.

@@ -14,12 +14,12 @@ from numpy.typing import NDArray
 
 from saywhere.assets import fetch, find
 from saywhere.core.errors import InvalidValue, UnknownName, require
+from saywhere.core.types import Progress
 
 if TYPE_CHECKING:
     from torch import Tensor
 
 Vectors = NDArray[np.float32]
-Progress = Callable[[int, int], None]
 """Called with how many texts are done, and how many there are."""
 
 MINILM = "all-minilm-l6-v2"
@@ -127,7 +127,7 @@ def embed_by_length(
             found = vectors_of(padded, mask).float()
             rows[part] = torch.nn.functional.normalize(found, dim=-1).cpu().numpy()
             if progress is not None:
-                progress(first + len(part), len(order))
+                progress("embedding", first + len(part), len(order))
     return rows
 
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
+from saywhere.core.types import Progress
 from saywhere.language.phrases import english
 
-Progress = Callable[[int, int], None]
 """Called with how many texts are done, and how many there are."""
 
 # Nouns that name an amount of the things that follow them, and nouns that name the photo or a place in it.
@@ -52,7 +52,7 @@ def region_phrases(sentences: Sequence[str], progress: Progress | None = None) -
         for phrase in _phrases(doc):
             forms.setdefault(_FIRST_WORD.sub("", phrase, count=1), Counter())[phrase] += 1
         if progress is not None and (done % _AT_ONCE == 0 or done == len(sentences)):
-            progress(done, len(sentences))
+            progress("finding phrases", done, len(sentences))
     return Counter({seen.most_common(1)[0][0]: seen.total() for seen in forms.values()})
 
 

@@ -17,7 +17,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from saywhere.core.types import Floats
+
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 

@@ -25,7 +25,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from saywhere.core.errors import InvalidValue, UnknownName
-from saywhere.metrics._lbm_assignment import Floats, Ints, Problems, cheapest_totals, exact_windows, rounded_windows
+from saywhere.core.types import Floats
+from saywhere.metrics._lbm_assignment import Ints, Problems, cheapest_totals, exact_windows, rounded_windows
 
 PROTOCOLS = ("paper", "released")
 RELEASED_CHUNK_ROWS = 20

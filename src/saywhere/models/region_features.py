@@ -17,9 +17,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from saywhere.core.errors import InvalidFile, InvalidValue
+from saywhere.core.types import Floats32
 from saywhere.models.feature_files import Record, Records, open_records
-
-Floats = NDArray[np.float32]
 
 # The names that published feature files use, in the order they are tried.
 _FEATURES = ("feat", "features", "box_feats", "image_features", "x", "arr_0")
@@ -37,8 +36,8 @@ class RegionFeatures:
     features: (R, F) float32. boxes_xyxy: (R, 4) float32, fractions of the image, clipped to it.
     """
 
-    features: Floats
-    boxes_xyxy: Floats
+    features: Floats32
+    boxes_xyxy: Floats32
 
     def __init__(self, features: ArrayLike, boxes_xyxy: ArrayLike) -> None:
         seen = np.array(features, dtype=np.float32)
@@ -62,7 +61,7 @@ class RegionFeatures:
     def __len__(self) -> int:
         return len(self.features)
 
-    def encoded_boxes(self) -> Floats:
+    def encoded_boxes(self) -> Floats32:
         """(R, 5) x1, y1, x2, y2, area."""
         x1, y1, x2, y2 = self.boxes_xyxy.T
         return np.column_stack([self.boxes_xyxy, (x2 - x1) * (y2 - y1)])

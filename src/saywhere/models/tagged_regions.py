@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from saywhere.core.errors import InvalidValue
+from saywhere.core.types import Floats32
 from saywhere.models.region_features import RegionFeatures
 from saywhere.vision.view import Found
 
-Floats = NDArray[np.float32]
 Bools = NDArray[np.bool_]
 
 
@@ -27,10 +27,10 @@ class TaggedRegions:
     region_present: (r,) bool, tag_present: (t,) bool. False is [PAD]: it keeps its place, and nothing sees it.
     """
 
-    features: Floats
-    boxes_xyxy: Floats
+    features: Floats32
+    boxes_xyxy: Floats32
     tags: tuple[str, ...]
-    tag_boxes_xyxy: Floats | None
+    tag_boxes_xyxy: Floats32 | None
     region_present: Bools
     tag_present: Bools
 
@@ -91,7 +91,7 @@ def of_found(features: RegionFeatures, found: Sequence[Found]) -> TaggedRegions:
     return TaggedRegions(features.features, features.boxes_xyxy, [one.name for one in things], boxes)
 
 
-def _features(features: ArrayLike) -> Floats:
+def _features(features: ArrayLike) -> Floats32:
     seen = np.array(features, dtype=np.float32)
     if seen.ndim != 2 or not seen.shape[1]:
         raise InvalidValue("region features", f"have shape {seen.shape}, not (regions, size)", "(0, size) for none")
@@ -100,7 +100,7 @@ def _features(features: ArrayLike) -> Floats:
     return seen
 
 
-def _boxes(values: ArrayLike, count: int, what: str) -> Floats:
+def _boxes(values: ArrayLike, count: int, what: str) -> Floats32:
     boxes = np.array(values, dtype=np.float32)
     if not count and not boxes.size:
         boxes = boxes.reshape(0, 4)

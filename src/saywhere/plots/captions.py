@@ -11,7 +11,8 @@ from matplotlib.figure import Figure
 from matplotlib.patches import FancyBboxPatch, Polygon
 
 from saywhere.core import Narrative, Trace
-from saywhere.plots.colour import Floats, TimeScale, hex_colours, inks
+from saywhere.core.types import Floats
+from saywhere.plots.colour import TimeScale, hex_colours, inks
 from saywhere.plots.facts import word_time_s
 from saywhere.plots.photo import Photo, load_photo
 from saywhere.plots.seen import Placed, Said, Seen, corners, outlines, own_colours, phrase_colours

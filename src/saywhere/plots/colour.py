@@ -10,8 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from saywhere.core import Narrative, Word
 from saywhere.core.trace import Trace
-
-Floats = NDArray[np.float64]
+from saywhere.core.types import Floats
 
 STEPS = 256
 # Lightness, chroma and hue (degrees) in OKLCh at even places on the way. Lightness only rises, so the order of times

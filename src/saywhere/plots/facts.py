@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from saywhere.core import Narrative, Word, WordBoxes
-from saywhere.plots.colour import Floats
+from saywhere.core.types import Floats
 from saywhere.plots.text import seconds, shortened
 
 _LONGEST_CAPTION = 4000

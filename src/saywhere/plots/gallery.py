@@ -13,7 +13,8 @@ from string import Template
 
 from saywhere.atomic import write_atomic
 from saywhere.core import Trace
-from saywhere.plots.colour import Floats, TimeScale
+from saywhere.core.types import Floats
+from saywhere.plots.colour import TimeScale
 from saywhere.plots.facts import counted
 from saywhere.plots.page import (
     _N_COLOURS,

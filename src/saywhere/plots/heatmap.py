@@ -8,7 +8,8 @@ from matplotlib.figure import Figure
 from numpy.typing import ArrayLike
 
 from saywhere.core import AttentionMap, Trace
-from saywhere.plots.colour import STEPS, Floats, time_colours
+from saywhere.core.types import Floats
+from saywhere.plots.colour import STEPS, time_colours
 from saywhere.plots.photo import Photo, PhotoLike, load_photo
 from saywhere.plots.sheet import (
     MARGIN_IN,

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike
 
-from saywhere.core._arrays import Floats
+from saywhere.core.types import Floats
 
 
 def spread(wanted: ArrayLike, sizes: ArrayLike, low: float, high: float) -> Floats:

@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from numpy.typing import ArrayLike
 
 from saywhere.core import InvalidValue
-from saywhere.core._arrays import Floats
+from saywhere.core.types import Floats
 from saywhere.plots.colour import STEPS, time_colours
 from saywhere.plots.matrix_grid import (
     TEXT_PT,

@@ -12,7 +12,7 @@ from matplotlib.patches import Rectangle
 from numpy.typing import ArrayLike
 
 from saywhere.core import InvalidValue
-from saywhere.core._arrays import Floats
+from saywhere.core.types import Floats
 from saywhere.plots.colour import time_colours
 from saywhere.plots.labels import fitting_step, spread
 from saywhere.plots.palette import Palette

@@ -22,7 +22,8 @@ import numpy as np
 
 from saywhere.atomic import write_atomic
 from saywhere.core import Narrative, Word, WordBoxes, word_boxes
-from saywhere.plots.colour import Floats, TimeScale, hex_colours
+from saywhere.core.types import Floats
+from saywhere.plots.colour import TimeScale, hex_colours
 from saywhere.plots.facts import counted, drawn_boxes, notes_on, summary, word_time_s
 from saywhere.plots.photo import Photo, PhotoLike, load_photo, near_strokes, view_xyxy
 from saywhere.plots.text import printable, shortened

@@ -9,7 +9,8 @@ from itertools import groupby
 import numpy as np
 
 from saywhere.core import Box, BoxSet, Mask, Narrative, Patch, Point, Polygon, Region, Trace, WholeImage, WordBoxes
-from saywhere.plots.colour import Floats, hex_colours, inks
+from saywhere.core.types import Floats
+from saywhere.plots.colour import hex_colours, inks
 from saywhere.plots.photo import PhotoLike
 
 BoxXyxy = tuple[float, float, float, float]

@@ -11,7 +11,8 @@ from matplotlib.figure import Figure
 from matplotlib.patches import FancyBboxPatch, Rectangle
 
 from saywhere.core import InvalidValue, Trace, Word, WordBoxes
-from saywhere.plots.colour import Floats, TimeScale, hex_colours, inks
+from saywhere.core.types import Floats
+from saywhere.plots.colour import TimeScale, hex_colours, inks
 from saywhere.plots.facts import drawn_boxes, word_time_s
 from saywhere.plots.photo import PhotoLike, load_photo
 from saywhere.plots.sheet import (

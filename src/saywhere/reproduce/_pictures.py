@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from numpy.typing import NDArray
 
+from saywhere.core.types import Floats
 from saywhere.plots.palette import Palette, decorate
 from saywhere.plots.sheet import MARGIN_IN, Place, add_axes, font_settings, new_sheet, wrap, write
 from saywhere.plots.text import drawable, shortened
@@ -18,7 +18,6 @@ from saywhere.reproduce._cells import SYMBOLS, difference, has_interval, mean_di
 from saywhere.reproduce.results import Claim
 
 Curve = Sequence[tuple[int, float]]
-_Floats = NDArray[np.float64]
 
 WIDTH_IN = 7.6
 _INNER_IN = WIDTH_IN - 2 * MARGIN_IN
@@ -117,7 +116,7 @@ def draw_curves(curves: Mapping[str, Curve], palette: Palette) -> Figure:
     return figure
 
 
-def _draw_panel(axes: Axes, points: Mapping[str, _Floats], name: str, everything: _Floats, palette: Palette) -> None:
+def _draw_panel(axes: Axes, points: Mapping[str, Floats], name: str, everything: Floats, palette: Palette) -> None:
     if len(everything):
         (left, bottom), (right, top) = everything.min(axis=0), everything.max(axis=0)
         axes.set_xlim(left, right if right > left else left + 1)
@@ -135,7 +134,7 @@ def _draw_panel(axes: Axes, points: Mapping[str, _Floats], name: str, everything
     decorate(axes, palette, "both")
 
 
-def _points(curve: Curve) -> _Floats:
+def _points(curve: Curve) -> Floats:
     """(n, 2) step and value, without what is no number."""
     points = np.array(curve, dtype=np.float64).reshape(-1, 2)
     return points[np.isfinite(points).all(axis=1)]

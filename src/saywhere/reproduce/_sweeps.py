@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from numpy.typing import NDArray
 
+from saywhere.core.types import Floats
 from saywhere.plots.palette import LEGEND_LINE_IN, Palette, add_sample, decorate, legend_spots, line_styles
 from saywhere.plots.sheet import MARGIN_IN, Place, add_axes, font_settings, new_sheet, write
 from saywhere.plots.text import drawable, shortened
@@ -16,7 +16,6 @@ from saywhere.reproduce._cells import PAPER_ROW
 from saywhere.reproduce._pictures import WIDTH_IN
 from saywhere.reproduce.results import Sweep
 
-_Floats = NDArray[np.float64]
 _PLOT_IN, _AXIS_IN, _LEFT_IN = 2.5, 0.52, 0.42
 _PAPER_IN, _GAP_IN = 1.75, 0.6
 _TEXT_PT = 8.5
@@ -53,7 +52,7 @@ def draw_sweep(sweep: Sweep, palette: Palette) -> Figure:
     return figure
 
 
-def _draw_series(axes: Axes, points: Mapping[str, _Floats], span: tuple[float, float], palette: Palette) -> None:
+def _draw_series(axes: Axes, points: Mapping[str, Floats], span: tuple[float, float], palette: Palette) -> None:
     everything = np.concatenate([*points.values(), np.empty((0, 4))])
     shown = everything[:, 1:][np.isfinite(everything[:, 1:])]
     _set_limits(axes, span, shown)
@@ -70,13 +69,13 @@ def _draw_series(axes: Axes, points: Mapping[str, _Floats], span: tuple[float, f
         axes.set_xticks(amounts, [f"{x:g}" for x in amounts])
 
 
-def _draw_paper(axes: Axes, printed: _Floats, span: tuple[float, float], palette: Palette) -> None:
+def _draw_paper(axes: Axes, printed: Floats, span: tuple[float, float], palette: Palette) -> None:
     _set_limits(axes, span, printed[:, 1])
     axes.plot(*printed.T, "o--", color=palette.quiet, mfc=palette.paper, lw=1.4, ms=5, clip_on=False, zorder=4)
     decorate(axes, palette, "both")
 
 
-def _set_limits(axes: Axes, span: tuple[float, float], values: _Floats) -> None:
+def _set_limits(axes: Axes, span: tuple[float, float], values: Floats) -> None:
     axes.set_xlim(*span)
     if len(values):
         low, high = float(values.min()), float(values.max())
@@ -84,7 +83,7 @@ def _set_limits(axes: Axes, span: tuple[float, float], values: _Floats) -> None:
         axes.set_ylim(low - room, high + room)
 
 
-def _amounts(groups: Sequence[_Floats]) -> tuple[float, float]:
+def _amounts(groups: Sequence[Floats]) -> tuple[float, float]:
     """From the least to the largest amount of all lines, with a little room."""
     amounts = np.concatenate([group[:, 0] for group in groups])
     low, high = (float(amounts.min()), float(amounts.max())) if len(amounts) else (0.0, 1.0)
@@ -92,12 +91,12 @@ def _amounts(groups: Sequence[_Floats]) -> tuple[float, float]:
     return low - room, high + room
 
 
-def _points(series: Sequence[tuple[float, float, float, float]]) -> _Floats:
+def _points(series: Sequence[tuple[float, float, float, float]]) -> Floats:
     """(n, 4) x, mean, low and high, by x, without those whose mean is no number."""
     points = np.array(series, dtype=np.float64).reshape(-1, 4)
     points = points[np.isfinite(points[:, :2]).all(axis=1)]
     return points[np.argsort(points[:, 0], kind="stable")]
 
 
-def _finite(points: _Floats) -> _Floats:
+def _finite(points: Floats) -> Floats:
     return points[np.isfinite(points).all(axis=1)]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -11,6 +11,7 @@ import numpy as np
 
 import saywhere
 from saywhere.build.coco_regions import CocoFolder
+from saywhere.core.types import Progress
 from saywhere.models.updown import Captions, Questions
 from saywhere.provenance import git_hash
 from saywhere.reproduce.hint_examples import caption_examples, question_examples
@@ -24,7 +25,6 @@ from saywhere.reproduce.pool import run_jobs, steps_done
 from saywhere.reproduce.report import write_report
 from saywhere.reproduce.results import HeatExample, Results
 
-Progress = Callable[[str, int, int], None]
 """What is being done, how much of it is done, and out of how much."""
 
 WORLD, PHOTOS = "world", "photos"

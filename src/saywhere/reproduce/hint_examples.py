@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from saywhere.core import AttentionMap
-from saywhere.core._arrays import Floats
+from saywhere.core.types import Floats
 from saywhere.explain import gradient_importance, rank_agreement, region_heat
 from saywhere.explain.scores import AnswerScore, UpDnWordScore
 from saywhere.learn import load_run

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
+from saywhere.core.types import Floats
 from saywhere.explain import deletion, gradient_importance, insertion, occlusion, rank_agreement, top_box_iou
 from saywhere.explain.faithfulness import Agreement
 from saywhere.explain.occlusion import without_top
@@ -28,7 +28,6 @@ from saywhere.models.updown.prepared import CaptionItems, QuestionItems
 from saywhere.models.updown.task import measure_answers, measure_captions
 from saywhere.reproduce import hint_rows as rows
 
-Floats = NDArray[np.float64]
 Measured = dict[str, float]
 _AT_ONCE = 100
 MATTERS = 0.5

@@ -6,7 +6,7 @@ that it never saw, and validation about the 250 that were held out to tune it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -18,12 +18,12 @@ from saywhere.build.changing_priors import CHANGED, asked_of, split_by_priors
 from saywhere.build.coco_regions import CocoFolder, box_importance, read_told, see_photos
 from saywhere.build.photo_boxes import PhotoBoxes, read_photo_boxes
 from saywhere.core import InvalidValue
+from saywhere.core.types import Progress
 from saywhere.formats import pope
 from saywhere.language.visual_words import visual_words_in, words_of
 from saywhere.models.region_features import RegionFeatures
 from saywhere.models.updown import PreparedCaption, PreparedQuestion, save_captions, save_questions
 
-Progress = Callable[[str, int, int], None]
 """What is being done, how much of it is done, and out of how much."""
 
 SPLITS = {"train": "train", "validation": "validation", "test_same": "same", CHANGED: "changed"}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -10,13 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from saywhere.core import AttentionMap
+from saywhere.core.types import Progress
 from saywhere.models.region_features import RegionFeatures
 from saywhere.models.updown import PreparedCaption, PreparedQuestion, save_captions, save_questions
 from saywhere.reproduce.mitr_world import save_photo
 from saywhere.reproduce.region_eye import see_regions, taught_eye
 from saywhere.world import CHANGED_PRIORS, ObjectCaption, Scene, candidates, choose, make_scene, object_captions
 
-Progress = Callable[[str, int, int], None]
 """What is being done, how much of it is done, and out of how much."""
 
 TESTS = ("same", "changed")

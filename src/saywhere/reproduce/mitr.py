@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 import saywhere
 from saywhere.core import MissingDependency, Narrative
+from saywhere.core.types import Progress
 from saywhere.learn import Validated, read_measured
 from saywhere.metrics import caption_scores, meteor, scene_graph_f
 from saywhere.metrics.captions import MeteorTool
@@ -29,7 +30,6 @@ from saywhere.reproduce.pool import run_jobs
 from saywhere.reproduce.report import write_report
 from saywhere.reproduce.results import Column, Example, Results, Row, Table, judge, load_scores, save_scores
 
-Progress = Callable[[str, int, int], None]
 """What is being done, how much of it is done, and out of how much."""
 
 _EXAMPLES = 4

@@ -6,7 +6,7 @@ learnt from these can start here with all its weights, and has seen no test scen
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,12 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from saywhere.core.errors import InvalidFile
+from saywhere.core.types import Progress
 from saywhere.models.mitr.batch import guided_example
 from saywhere.models.mitr.prepared import SPLITS, Prepared, PreparedNarrative, save_prepared
 from saywhere.models.region_features import RegionFeatures
 from saywhere.world import ObjectCaption, Scene, make_scene, object_captions
 
-Progress = Callable[[str, int, int], None]
 """What is being done, how much of it is done, and out of how much."""
 
 CAPTIONS = {"train": 5, "validation": 1, "test": 1}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -11,6 +10,7 @@ from numpy.typing import NDArray
 
 import saywhere
 from saywhere.core import InvalidFile
+from saywhere.core.types import Progress
 from saywhere.formats import InvalidRecord, trecs
 from saywhere.models.mitr.prepared import Prepared
 from saywhere.models.region_features import RegionFeatures
@@ -22,8 +22,6 @@ from saywhere.reproduce.narrations import NarrationScale, distances, guesses, pr
 from saywhere.reproduce.report import write_report
 from saywhere.reproduce.results import Claim, Results, Row, Table, judge
 from saywhere.vision import View, extract, open_encoder
-
-Progress = Callable[[str, int, int], None]
 
 _ROW = RowPlan(
     "mitr",
@@ -73,7 +71,7 @@ def _prepare(out: Path, folder: Path, plan: NarrationPlan, progress: Progress) -
         photos,
         out / "views",
         open_encoder(plan.encoder, plan.input_px),
-        progress=lambda done, total: progress("looking at photos", done, total),
+        progress=progress,
     )
 
     def look(image: str) -> RegionFeatures | None:

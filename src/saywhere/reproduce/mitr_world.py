@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -12,6 +12,7 @@ from PIL import Image
 
 from saywhere.atomic import write_atomic
 from saywhere.core import Frame
+from saywhere.core.types import Progress
 from saywhere.language.vocabulary import Vocabulary
 from saywhere.models.mitr.batch import example_of
 from saywhere.models.mitr.image import GRID
@@ -20,7 +21,6 @@ from saywhere.models.region_features import RegionFeatures
 from saywhere.reproduce.eye import see, train_eye
 from saywhere.world import Narration, Scene, make_scene, narrate
 
-Progress = Callable[[str, int, int], None]
 """What is being done, how much of it is done, and out of how much."""
 
 _FIRST_EYE_SCENE = 10_000_000

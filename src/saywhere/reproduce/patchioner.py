@@ -19,6 +19,7 @@ import numpy as np
 import saywhere
 from saywhere.atomic import write_atomic
 from saywhere.core import Box, InvalidFile, InvalidValue, WholeImage
+from saywhere.core.types import Progress
 from saywhere.models.grounded import Grounded
 from saywhere.models.patchioner.seer import Seer
 from saywhere.plots.gallery import gallery_page
@@ -27,16 +28,7 @@ from saywhere.provenance import git_hash
 from saywhere.reproduce.bootstrap import DRAWS
 from saywhere.reproduce.mitr import CaptionJudge
 from saywhere.reproduce.patchioner_data import HeldOut, listed_photos, read_held_out
-from saywhere.reproduce.patchioner_looks import (
-    Asked,
-    Progress,
-    Question,
-    ask,
-    distances,
-    named_by_vector,
-    recalls,
-    remembering,
-)
+from saywhere.reproduce.patchioner_looks import Asked, Question, ask, distances, named_by_vector, recalls, remembering
 from saywhere.reproduce.patchioner_rows import NOTHING, Answers, Task, bridge_for, gaps, own_gap, references_of
 from saywhere.reproduce.patchioner_tables import aggregation_tables, claims, further_tables, mitigation_tables
 from saywhere.reproduce.report import write_report

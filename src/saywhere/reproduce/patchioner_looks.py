@@ -6,7 +6,7 @@ Views are large and vectors small, so a photo is asked everything while its view
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from saywhere.build.region_texts import BoxXyxy
+from saywhere.core.types import Floats32, Progress
 from saywhere.language.coco_aliases import classes_named
 from saywhere.metrics import lbm_many
 from saywhere.models.grounded import Grounded
@@ -25,9 +26,6 @@ from saywhere.reproduce.class_naming import class_prompts, zero_shot_measures, z
 from saywhere.reproduce.patchioner_data import HeldOut, Narration
 from saywhere.reproduce.region_tasks import RegionTask
 from saywhere.vision import CachedEncoder, DetectingEncoder, Encoder, Found
-
-Floats = NDArray[np.float32]
-Progress = Callable[[str, int, int], None]
 
 FOUND, DETECTED, WHOLE, CENTRE = "found by the model", "the detector alone", "the whole photo", "a box in the centre"
 IMAGE_WAYS = {
@@ -51,7 +49,7 @@ class Question:
     """A task and the vectors of its items, in their order. vectors: way of aggregation → (n, d) of length 1."""
 
     task: RegionTask
-    vectors: Mapping[str, Floats]
+    vectors: Mapping[str, Floats32]
 
 
 @dataclass(slots=True)
@@ -96,7 +94,7 @@ def ask(held: HeldOut, seer: Seer, views: Path, progress: Progress) -> Asked:
     eye = remembering(seer, views)
     asked: list[tuple[RegionTask, Mapping[str, Aggregation]]] = [(held.images, IMAGE_WAYS), (held.boxes, BOX_WAYS)]
     asked += [(held.sets, SET_WAYS)] if held.sets is not None else []
-    rows: list[dict[str, dict[str, Floats]]] = [{way: {} for way in ways} for _, ways in asked]
+    rows: list[dict[str, dict[str, Floats32]]] = [{way: {} for way in ways} for _, ways in asked]
     grouped = [task.by_image for task, _ in asked]
     said: dict[str, list[int]] = defaultdict(list)
     for number, narration in enumerate(held.narrations):
@@ -165,7 +163,7 @@ def distances(traced: Mapping[str, Sequence[Any]], narrations: Sequence[Narratio
     return {who: np.asarray(lbm_many(boxes, truths, 0)) for who, boxes in traced.items()}
 
 
-def recalls(held: HeldOut, whole: Floats, seer: Seer, progress: Progress) -> dict[str, float]:
+def recalls(held: HeldOut, whole: Floats32, seer: Seer, progress: Progress) -> dict[str, float]:
     """Text → photo: the share of captions, in %, whose photo is among the first 1, 5 or 10 of all held-out photos.
 
     whole: (photos, d) vectors of length 1, in the order of the task.

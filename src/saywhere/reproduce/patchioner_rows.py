@@ -12,6 +12,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from saywhere.core.types import Floats32, Progress
 from saywhere.language.coco_aliases import names_class
 from saywhere.metrics import cider
 from saywhere.models.patchioner.bridge import Bridge, BridgeConfig, train_bridge
@@ -22,7 +23,7 @@ from saywhere.models.patchioner.seer import Seer
 from saywhere.models.search import GenerationConfig
 from saywhere.reproduce.class_naming import PERSON, naming_measures
 from saywhere.reproduce.mitr import CaptionJudge
-from saywhere.reproduce.patchioner_looks import Asked, Floats, Progress, Question
+from saywhere.reproduce.patchioner_looks import Asked, Question
 
 Task = Literal["images", "boxes", "sets"]
 
@@ -103,7 +104,7 @@ def bridge_for(bank: MemoryBank, asked: Asked, folder: Path, steps: int, progres
         mean,
         steps,
         torch.Generator().manual_seed(0),
-        lambda done, total: progress("learning the bridge, steps", done, total),
+        progress,
         config=BridgeConfig(bank.size, *_BRIDGE_SHAPE),
     )
     bridge.save(kept)
@@ -167,7 +168,7 @@ class Answers:
         return {item.item_id: text for item, text in zip(question.task.items, texts, strict=True)}
 
     def _texts(
-        self, vectors: Floats, seer: Seer, gap: Gap, how: GenerationConfig | ConsensusConfig, doing: str
+        self, vectors: Floats32, seer: Seer, gap: Gap, how: GenerationConfig | ConsensusConfig, doing: str
     ) -> list[str]:
         texts: list[str] = []
         for start in range(0, len(vectors), _AT_ONCE):

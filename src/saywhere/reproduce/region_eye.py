@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional
 
+from saywhere.core.types import Progress
 from saywhere.models.region_features import RegionFeatures
 from saywhere.world import KINDS, STUFF, Scene, make_scene
 from saywhere.world.colours import PALETTE
@@ -108,9 +109,7 @@ def train_region_eye(
     return eye
 
 
-def taught_eye(
-    seed: int, scenes: int, steps: int, size: int, photo_px: int, progress: Callable[[str, int, int], None]
-) -> RegionEye:
+def taught_eye(seed: int, scenes: int, steps: int, size: int, photo_px: int, progress: Progress) -> RegionEye:
     """An eye that learnt from so many scenes of a world's far end, which no data set reaches."""
     drawn = []
     for i in range(scenes):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 import saywhere
+from saywhere.core.types import Progress
 from saywhere.explain.region_tags import covered_regions
 from saywhere.provenance import git_hash
 from saywhere.reproduce import scenes_rows as rows
@@ -24,7 +25,6 @@ from saywhere.reproduce.scenes_run import MODEL, ScenesJob, ScenesScale, found_o
 from saywhere.reproduce.scenes_tables import FoundBy, scenes_claims, scenes_tables
 from saywhere.reproduce.scenes_world import ScenesWorldScale, prepare_scenes_world
 
-Progress = Callable[[str, int, int], None]
 """What is being done, how much of it is done, and out of how much."""
 
 

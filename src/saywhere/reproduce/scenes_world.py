@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
+from saywhere.core.types import Progress
 from saywhere.models.oscar import LevelCaption, save_level_captions
 from saywhere.models.tagged_regions import TaggedRegions
 from saywhere.reproduce.mitr_world import save_photo
 from saywhere.reproduce.region_eye import RegionEye, see_boxes, taught_eye
 from saywhere.world import PLACES, Scene, high_level_captions, make_scene, object_captions
 
-Progress = Callable[[str, int, int], None]
 """What is being done, how much of it is done, and out of how much."""
 
 OBJECT, SCENE, ACTION, RATIONALE = "object", "scene", "action", "rationale"

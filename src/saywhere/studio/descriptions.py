@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from saywhere.core._arrays import Floats
 from saywhere.core.narrative import Narrative
+from saywhere.core.types import Floats
 from saywhere.core.words import Word
 
 ALT_CHARACTERS = 125

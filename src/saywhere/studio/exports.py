@@ -20,11 +20,11 @@ from urllib.parse import quote
 import msgspec
 import numpy as np
 
-from saywhere.core._arrays import Floats
 from saywhere.core.alignment import WordBoxes
 from saywhere.core.errors import InvalidValue, UnknownName
 from saywhere.core.narrative import Narrative
 from saywhere.core.trace import Trace
+from saywhere.core.types import Floats
 from saywhere.core.words import Utterance
 from saywhere.formats import coco_captions, localized_narratives, web_annotation
 from saywhere.studio.descriptions import alt_text, long_description

@@ -18,8 +18,9 @@ from numpy.typing import NDArray
 from saywhere.assets import fetch, find
 from saywhere.core import Frame, InvalidFile, InvalidValue
 from saywhere.core.errors import require
+from saywhere.core.types import Floats32
 from saywhere.vision.photo import PhotoLike, read_photo
-from saywhere.vision.view import Encoder, Floats, Found, View
+from saywhere.vision.view import Encoder, Found, View
 
 NAME = "ssd-mobilenet-v3-coco"
 INPUT_PX = 320
@@ -126,7 +127,7 @@ def read_names(path: Path) -> dict[int, str]:
     return {number: name.strip() for number, name in enumerate(lines, 1) if number not in _NEVER_DRAWN}
 
 
-def score_maps(found: Sequence[Found], frame: Frame, names: Sequence[str]) -> Floats:
+def score_maps(found: Sequence[Found], frame: Frame, names: Sequence[str]) -> Floats32:
     """(rows, cols, len(names)) float32: how sure it is that a thing of each kind is in each cell.
 
     For every kind the largest, over the things found, of the score times the share of the cell that the box covers.

@@ -9,7 +9,7 @@ Stopped at any time, the next call goes on from there. Grids may differ from pho
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from os import PathLike
 from pathlib import Path
@@ -17,12 +17,10 @@ from pathlib import Path
 from PIL import Image
 
 from saywhere.core import Frame, InvalidFile, InvalidValue
+from saywhere.core.types import Progress
 from saywhere.store import Store, StoreWriter
 from saywhere.vision.photo import read_photo
 from saywhere.vision.view import Encoder, Found, View
-
-Progress = Callable[[int, int], None]
-"""Called with how many photos are done and how many there are."""
 
 VIEWS = "views"
 _FIELDS = {"patches": "float16", "whole": "float16", "attention": "float32"}
@@ -96,7 +94,7 @@ def extract(
             some = waiting[first : first + batch]
             _look_and_keep(some, encoder, writer)
             if progress is not None:
-                progress(len(paths) - len(waiting) + first + len(some), len(paths))
+                progress("looking at photos", len(paths) - len(waiting) + first + len(some), len(paths))
     return open_views(out)
 
 

@@ -7,8 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from saywhere.core import Frame, InvalidValue
+from saywhere.core.types import Floats32
 from saywhere.vision.photo import PhotoLike, read_photo
-from saywhere.vision.view import Encoder, Floats, View
+from saywhere.vision.view import Encoder, View
 
 
 class JoinedEncoder:
@@ -36,9 +37,9 @@ class JoinedEncoder:
         return self.encoders[0].frame(photo_size)
 
     @property
-    def classifier(self) -> tuple[Floats, Floats] | None:
+    def classifier(self) -> tuple[Floats32, Floats32] | None:
         """(classes, d) weights and (classes,) biases that give the mean of all scores; None unless all have some."""
-        each: list[tuple[Floats, Floats] | None] = [getattr(one, "classifier", None) for one in self.encoders]
+        each: list[tuple[Floats32, Floats32] | None] = [getattr(one, "classifier", None) for one in self.encoders]
         known = [one for one in each if one is not None]
         if len(known) < len(each) or len({len(bias) for _, bias in known}) != 1:
             return None

@@ -11,9 +11,10 @@ from torch import Tensor
 
 from saywhere.assets import fetch, find
 from saywhere.core import Frame, InvalidValue
+from saywhere.core.types import Floats32
 from saywhere.vision.efficientnet import MEAN_8BIT, SCALE_8BIT, STRIDE, EfficientNetLite, config_of, load_lite
 from saywhere.vision.photo import PhotoLike, read_photo
-from saywhere.vision.view import Floats, View
+from saywhere.vision.view import View
 
 INPUT_PX = 448
 
@@ -45,7 +46,7 @@ class LiteEncoder:
         return self.network.config.head
 
     @property
-    def classifier(self) -> tuple[Floats, Floats] | None:
+    def classifier(self) -> tuple[Floats32, Floats32] | None:
         """(classes, d) weights and (classes,) biases of the network's own classifier, for the mean of patches."""
         layer = self.network.classifier
         if layer is None:

@@ -11,9 +11,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from saywhere.core import Frame, InvalidValue
+from saywhere.core.types import Floats32
 from saywhere.vision.photo import PhotoLike
-
-Floats = NDArray[np.float32]
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,9 +52,9 @@ class View:
     """
 
     frame: Frame
-    patches: Floats
-    whole: Floats
-    attention: Floats | None
+    patches: Floats32
+    whole: Floats32
+    attention: Floats32 | None
     found: tuple[Found, ...]
 
     def __init__(
@@ -90,7 +89,7 @@ class View:
         return np.stack([left, top, right, bottom], axis=1)
 
 
-def _shares(attention: ArrayLike, frame: Frame) -> Floats:
+def _shares(attention: ArrayLike, frame: Frame) -> Floats32:
     """A read-only (rows, cols) copy that sums to 1."""
     given = np.array(attention, dtype=np.float64)
     if given.shape != frame.grid:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -15,6 +15,7 @@ from PIL import Image
 from saywhere import __version__
 from saywhere.atomic import write_atomic
 from saywhere.core.errors import InvalidFile, InvalidValue
+from saywhere.core.types import Progress
 from saywhere.world._files import Document, Lines, sha256, write_json
 from saywhere.world._records import (
     answer_record,
@@ -49,7 +50,6 @@ _CAPTIONS_EACH = 5
 _PHOTOS = "photos"
 _PART = ".part"  # What a killed run was writing.
 
-Progress = Callable[[int, int], None]
 """Called with how many scenes and videos are done, and how many there will be."""
 
 
@@ -97,7 +97,7 @@ class Settings:
         return next(split for split, (start, end) in self.bounds().items() if start <= index < end)
 
 
-def make(out: str | Path, settings: Settings, on_progress: Progress | None = None) -> dict[str, Any]:
+def make(out: str | Path, settings: Settings, progress: Progress | None = None) -> dict[str, Any]:
     """Write the world into the folder `out`; returns the manifest, which is written last.
 
     Each file appears whole or not at all. If an earlier run with the same settings was cut off, its photos are kept and
@@ -105,7 +105,7 @@ def make(out: str | Path, settings: Settings, on_progress: Progress | None = Non
     """
     folder = Path(out)
     keep = _prepare(folder, settings)
-    counts = _Counts(settings.n + settings.videos, on_progress)
+    counts = _Counts(settings.n + settings.videos, progress)
     pools = _write_scenes(folder, settings, counts, keep=keep)
     _write_questions(folder, settings, counts, pools)
     if settings.videos:
@@ -117,14 +117,14 @@ def make(out: str | Path, settings: Settings, on_progress: Progress | None = Non
 
 
 class _Counts:
-    def __init__(self, total: int, on_progress: Progress | None) -> None:
+    def __init__(self, total: int, progress: Progress | None) -> None:
         self.numbers: dict[str, int] = {}
-        self._done, self._total, self._on_progress = 0, total, on_progress
+        self._done, self._total, self._progress = 0, total, progress
 
     def step(self) -> None:
         self._done += 1
-        if self._on_progress is not None:
-            self._on_progress(self._done, self._total)
+        if self._progress is not None:
+            self._progress("making the world", self._done, self._total)
 
 
 def _described(settings: Settings) -> dict[str, Any]:

@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from saywhere.core.errors import InvalidValue, UnknownName
+from saywhere.core.types import Floats
 from saywhere.metrics.captions._items import Accumulator, CaptionSet, Id, ScoreTable, caption_set, joined, table
 from saywhere.metrics.captions._ngrams import MAX_N, Runs, Sentences
 from saywhere.metrics.captions._tokenize import ptb_words
@@ -28,8 +29,6 @@ Variant = Literal["D", "plain"]
 NAMES: dict[str, str] = {"D": "CIDEr", "plain": "CIDEr (plain)"}
 _SIGMA = 6.0
 _SCALE = 10.0
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,14 +12,14 @@ from typing import Protocol
 
 import numpy as np
 import torch
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from torch import Tensor, nn
 
 from saywhere.core.errors import InvalidFile, InvalidValue
+from saywhere.core.types import Floats32
 from saywhere.models.folder import fit, load_part, save_part
 from saywhere.models.patchioner.layers import as_vectors, unit
 
-Floats = NDArray[np.float32]
 _LINEAR, _TALK2DINO = "patchioner-linear-alignment", "patchioner-talk2dino-alignment"
 _FIRST_TEMPERATURE, _LOWEST_TEMPERATURE = 0.07, 0.01
 
@@ -30,11 +30,11 @@ class Alignment(Protocol):
     @property
     def size(self) -> int: ...
 
-    def patches(self, features: ArrayLike) -> Floats:
+    def patches(self, features: ArrayLike) -> Floats32:
         """(…, d_image) features, of patches or photos, as (…, size). Not of length 1: means come first."""
         ...
 
-    def texts(self, vectors: ArrayLike) -> Floats:
+    def texts(self, vectors: ArrayLike) -> Floats32:
         """(n, d_text) vectors of a text encoder as (n, size), of length 1."""
         ...
 
@@ -84,7 +84,7 @@ class LinearAlignment(nn.Module):
         pooled = features if features.ndim == 2 else features.mean(dim=1)
         return unit(self(pooled)) @ unit(vectors).T
 
-    def patches(self, features: ArrayLike) -> Floats:
+    def patches(self, features: ArrayLike) -> Floats32:
         seen = np.asarray(features, dtype=np.float32)
         rows = as_vectors(seen.reshape(-1, seen.shape[-1] if seen.ndim else 0), "features", len(self.mean))
         with torch.no_grad():
@@ -92,7 +92,7 @@ class LinearAlignment(nn.Module):
             aligned = self.linear((rows.to(self.mean.device) - self.mean) / self.scale)
         return np.asarray(aligned.cpu().numpy().reshape(*seen.shape[:-1], self.size))
 
-    def texts(self, vectors: ArrayLike) -> Floats:
+    def texts(self, vectors: ArrayLike) -> Floats32:
         return np.asarray(unit(as_vectors(vectors, "text vectors", self.size)).numpy())
 
     def save_pretrained(self, folder: str | Path, *, half: bool = False) -> None:
@@ -141,13 +141,13 @@ class Talk2DinoAlignment(nn.Module):
             return unit(features if features.ndim == 2 else features.mean(dim=1)) @ said.T
         return (unit(features) @ said.T).amax(dim=1)
 
-    def patches(self, features: ArrayLike) -> Floats:
+    def patches(self, features: ArrayLike) -> Floats32:
         seen = np.array(features, dtype=np.float32)
         if not seen.ndim or seen.shape[-1] != self.size:
             raise InvalidValue("features", f"have shape {seen.shape}, not (…, {self.size})")
         return seen
 
-    def texts(self, vectors: ArrayLike) -> Floats:
+    def texts(self, vectors: ArrayLike) -> Floats32:
         rows = as_vectors(vectors, "text vectors", self.first.in_features)
         with torch.no_grad():
             return np.asarray(unit(self(rows.to(self.first.weight.device))).cpu().numpy())

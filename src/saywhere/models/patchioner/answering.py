@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from saywhere.core import Box, InvalidValue, Point, Region, Trace, WholeImage
+from saywhere.core.types import Floats32
 from saywhere.language.words import plain_words
 from saywhere.models.patchioner.tags import overlaps
 from saywhere.models.region_features import RegionFeatures
@@ -19,7 +19,6 @@ from saywhere.vision import Found
 if TYPE_CHECKING:
     from saywhere.models.patchioner.seer import Look
 
-Floats = NDArray[np.float32]
 
 KINDS: Final = ("whole", "thing", "window")
 """What a place is, in the order of the last three numbers of its features."""
@@ -67,7 +66,7 @@ def answer_regions(look: Look) -> RegionFeatures:
     return RegionFeatures(features, [box_xyxy for _, _, box_xyxy in seen])
 
 
-def pointed(look: Look, places: RegionFeatures, region: Region | None) -> Floats | None:
+def pointed(look: Look, places: RegionFeatures, region: Region | None) -> Floats32 | None:
     """(places,) how much each place is pointed at, within [0, 1]; None if nothing or the whole photo is.
 
     The share of what is pointed at that lies in the place × the share of the place that is pointed at, so that a place
@@ -81,7 +80,7 @@ def pointed(look: Look, places: RegionFeatures, region: Region | None) -> Floats
     boxes = [Found(tuple(box), "place", 1.0) for box in places.boxes_xyxy.tolist()]
     lying = overlaps(boxes, ("place",), weights, frame, [region])
     power = _LINE_FIT if isinstance(region, Point | Trace) else 1.0
-    fits: Floats = np.clip(lying.of_region[0] * lying.of_thing[0] ** power, 0, 1)
+    fits: Floats32 = np.clip(lying.of_region[0] * lying.of_thing[0] ** power, 0, 1)
     if not fits.any():
         raise InvalidValue("region", "lies in none of the places that answers are made from")
     return fits
@@ -94,7 +93,7 @@ class AnswerScore:
     """
 
     def __init__(
-        self, answerer: Answerer, places: RegionFeatures, question: str, fits: Floats | None, answer: str
+        self, answerer: Answerer, places: RegionFeatures, question: str, fits: Floats32 | None, answer: str
     ) -> None:
         """fits: see `pointed`. answer: empty for the one that is given."""
         [given] = answerer.answer([places], [question], [fits])

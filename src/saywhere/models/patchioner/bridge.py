@@ -8,7 +8,7 @@ text. Before each look of the denoiser, in learning too, what it looks at is bro
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -21,11 +21,11 @@ from torch import Tensor, nn
 from torch.nn.functional import normalize
 
 from saywhere.core.errors import InvalidFile, InvalidValue, UnknownName
+from saywhere.core.types import Progress
 from saywhere.models.folder import fit, load_part, save_part
 from saywhere.models.patchioner.memory import checked_rows
 
 Vectors = NDArray[np.float32]
-Progress = Callable[[int, int], None]
 """Called with how many steps are done, and how many there are."""
 
 SCHEDULES = ("cosine", "linear")
@@ -194,7 +194,7 @@ def train_bridge(
         optimizer.step()
         schedule.step()
         if progress is not None:
-            progress(step + 1, steps)
+            progress("learning the bridge, steps", step + 1, steps)
     return bridge.eval()
 
 

@@ -24,7 +24,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from saywhere.atomic import write_atomic
 from saywhere.core.errors import InvalidFile, InvalidValue
-from saywhere.language.embed import Progress, TextEncoder
+from saywhere.core.types import Progress
+from saywhere.language.embed import TextEncoder
 from saywhere.language.vocabulary import Vocabulary
 from saywhere.store.digest import folder_fingerprint
 
@@ -97,7 +98,7 @@ def _embedded(sentences: Sequence[str], encoder: TextEncoder, progress: Progress
     for first in range(0, len(sentences), _CHUNK):
         yield encoder.embed(sentences[first : first + _CHUNK])
         if progress is not None:
-            progress(min(first + _CHUNK, len(sentences)), len(sentences))
+            progress("embedding", min(first + _CHUNK, len(sentences)), len(sentences))
 
 
 def _save_texts(

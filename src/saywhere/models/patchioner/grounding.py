@@ -13,16 +13,15 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from saywhere.core import Box, WholeImage, WordBoxes
+from saywhere.core.types import Floats32
 from saywhere.language.coco_aliases import classes_named
 from saywhere.language.phrases import english
 from saywhere.models.grounded import Grounded
 from saywhere.models.patchioner.sight import Sight
 from saywhere.vision import Found
 
-Floats = NDArray[np.float32]
 # Bright means above this share of the way from the map's mean to its maximum.
 _BRIGHT = (0.35, 0.6)
 _LEAST_FOUND = 0.05
@@ -83,12 +82,12 @@ class Grounder:
         self._offered = [one.box_xyxy for one in found if one.score >= _LEAST_FOUND][:_MOST_FOUND]
         self._offered_vectors = sight.vectors([Box(*box) for box in self._offered] + [WholeImage()])
 
-    def similarity(self, vector: Floats) -> Floats:
+    def similarity(self, vector: Floats32) -> Floats32:
         """(rows, cols) cosines of every patch with a text's vector."""
-        cosines: Floats = self._cells @ vector
+        cosines: Floats32 = self._cells @ vector
         return cosines
 
-    def find(self, text: str, vector: Floats, place: str = "") -> Place:
+    def find(self, text: str, vector: Floats32, place: str = "") -> Place:
         """Where a phrase most likely is. vector: of the text, of length 1. place: "left", "top" … if it says so."""
         named = classes_named(text)
         things = [one for one in self._sight.view.found if one.score >= _SURELY_FOUND and one.name in named]
@@ -104,7 +103,7 @@ class Grounder:
         cosine = float(self._sight.vectors([Box(*best.box_xyxy)])[0] @ vector)
         return Place(best.box_xyxy, cosine, best.name)
 
-    def places(self, vector: Floats, place: str = "") -> list[Place]:
+    def places(self, vector: Floats32, place: str = "") -> list[Place]:
         """All boxes on offer for a phrase with this vector, the best first."""
         bright = self._bright_boxes(vector)
         boxes = [*self._offered, (0.0, 0.0, 1.0, 1.0), *bright]
@@ -125,7 +124,7 @@ class Grounder:
             return self._place_bonus * (1 - 2 * max(abs(x), abs(y)))
         return self._place_bonus * (0.5 + right * x + down * y)
 
-    def _bright_boxes(self, vector: Floats) -> list[tuple[float, float, float, float]]:
+    def _bright_boxes(self, vector: Floats32) -> list[tuple[float, float, float, float]]:
         """Boxes around the connected bright parts of the similarity map."""
         from scipy import ndimage
 

@@ -9,10 +9,10 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 from PIL import Image
 
 from saywhere.core import AttentionMap, Box, InvalidValue, Narrative, Region, WholeImage
+from saywhere.core.types import Floats32
 from saywhere.models.grounded import Grounded
 from saywhere.models.patchioner.answering import Answer, Answerer, AnswerScore, answer_regions, pointed
 from saywhere.models.patchioner.consensus import ConsensusConfig
@@ -29,7 +29,6 @@ from saywhere.vision import View
 if TYPE_CHECKING:
     from saywhere.models.patchioner.seer import Seer
 
-Floats = NDArray[np.float32]
 _MOST_TOLD = 4
 _MOST_WORDS = 2000
 
@@ -101,7 +100,7 @@ class Look:
         return [caption for caption in captions if caption is not None]
 
     def captions_of(
-        self, vectors: Floats, how: GenerationConfig | ConsensusConfig | None = None, level: str = OBJECT
+        self, vectors: Floats32, how: GenerationConfig | ConsensusConfig | None = None, level: str = OBJECT
     ) -> list[RegionCaption]:
         """Captions of (m, d) vectors of length 1."""
         manners = self.seer.manners

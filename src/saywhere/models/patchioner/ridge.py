@@ -8,16 +8,15 @@ was as good on our photos (docs/log.md). What it gives for its own photos is too
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from saywhere.core.errors import InvalidValue
-
-Floats = NDArray[np.float32]
+from saywhere.core.types import Floats32
 
 
 def fit_ridge(
     inputs: ArrayLike, targets: ArrayLike, penalty: float, weights: ArrayLike | None = None
-) -> tuple[Floats, Floats]:
+) -> tuple[Floats32, Floats32]:
     """(d, t) weight and (t,) offset with targets ≈ inputs @ weight + offset.
 
     inputs: (n, d), centred and scaled already. targets: (n, t). penalty: on the squared weight. weights: (n,) how much
@@ -39,7 +38,7 @@ def out_of_fold(
     weights: ArrayLike | None = None,
     folds: int = 5,
     seed: int = 0,
-) -> Floats:
+) -> Floats32:
     """(n, t) for each row the prediction of a fit that left its fold out. The penalty shrinks with the rows."""
     rows, wanted, counts = _checked(inputs, targets, penalty, weights)
     if not 2 <= folds <= len(rows):
@@ -55,7 +54,7 @@ def out_of_fold(
 
 def _checked(
     inputs: ArrayLike, targets: ArrayLike, penalty: float, weights: ArrayLike | None
-) -> tuple[Floats, Floats, Floats]:
+) -> tuple[Floats32, Floats32, Floats32]:
     rows, wanted = np.asarray(inputs, dtype=np.float32), np.asarray(targets, dtype=np.float32)
     if rows.ndim != 2 or wanted.ndim != 2 or len(rows) != len(wanted) or not len(rows):
         raise InvalidValue("inputs, targets", f"have shapes {rows.shape} and {wanted.shape}, not (n, d) and (n, t)")

@@ -17,11 +17,10 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-from numpy.typing import NDArray
 from PIL import Image
 
 from saywhere.core import InvalidFile, InvalidValue, UnknownName
+from saywhere.core.types import Floats32
 from saywhere.models.patchioner.alignment import Alignment, LinearAlignment
 from saywhere.models.patchioner.answering import Answerer, checked_answerer
 from saywhere.models.patchioner.consensus import ConsensusConfig, InverseFrequency, consensus
@@ -54,7 +53,6 @@ __all__ = [
     "save_config",
 ]
 
-Floats = NDArray[np.float32]
 SKILLS = ("caption", "ground", "narrate")
 """Of every seer; one with an answerer has "answer", too, and one that tells where photos are taken "scene"."""
 _FEWEST_WORDS = 3
@@ -163,7 +161,7 @@ class Seer:
         return self.level_writer, self.level_gap
 
     def tell(
-        self, vectors: Floats, way: GenerationConfig | ConsensusConfig, gap: Gap | None = None, level: str = OBJECT
+        self, vectors: Floats32, way: GenerationConfig | ConsensusConfig, gap: Gap | None = None, level: str = OBJECT
     ) -> tuple[list[Written], Projected]:
         """A text for each of (m, d) vectors of length 1, and what was made of the vectors before. gap: how to close
         it; by default as the level has it."""
@@ -185,7 +183,7 @@ class Seer:
             chosen.append(candidates[best])
         return chosen, closed
 
-    def texts(self, texts: Sequence[str]) -> Floats:
+    def texts(self, texts: Sequence[str]) -> Floats32:
         """(n, d) vectors of length 1, in the space of regions."""
         return self.alignment.texts(self.text_encoder.embed(list(texts)))
 

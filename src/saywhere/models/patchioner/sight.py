@@ -6,15 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from saywhere.core import BoxSet, InvalidValue, Region, WholeImage
+from saywhere.core.types import Floats32
 from saywhere.models.patchioner.aggregation import region_weights
 from saywhere.models.patchioner.alignment import Alignment
 from saywhere.models.patchioner.tags import ClassNames, Tags, overlaps
 from saywhere.vision import View
-
-Floats = NDArray[np.float32]
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,8 +46,8 @@ class Names:
     learnt: (m, d) added to the aligned features. named: (m, d) added after these were brought to length 1.
     """
 
-    learnt: Floats
-    named: Floats
+    learnt: Floats32
+    named: Floats32
 
 
 class Sight:
@@ -67,25 +65,25 @@ class Sight:
         self.blend = blend or Blend()
         self._aligned = alignment.patches(view.patches).reshape(-1, alignment.size)
 
-    def vectors(self, regions: Sequence[Region]) -> Floats:
+    def vectors(self, regions: Sequence[Region]) -> Floats32:
         """(m, d) a vector of length 1 for each region."""
         return self.weighed(self.weights(regions), regions)
 
-    def weights(self, regions: Sequence[Region]) -> Floats:
+    def weights(self, regions: Sequence[Region]) -> Floats32:
         """(m, rows, cols) how much each patch counts for each region; they sum to 1."""
         return region_weights(regions, self.view.frame).astype(np.float32)
 
-    def weighed(self, weights: Floats, regions: Sequence[Region] | None = None) -> Floats:
+    def weighed(self, weights: Floats32, regions: Sequence[Region] | None = None) -> Floats32:
         """(m, d) vectors of length 1 for (m, rows, cols) weights. regions: what they are the weights of, if that is
         known; names then follow the regions' own shapes instead of the grid's."""
         flat = weights.reshape(len(weights), -1)
-        seen: Floats = flat @ self._aligned
+        seen: Floats32 = flat @ self._aligned
         names = self.names(weights, regions)
         if names is None:
             return self._with_classes(_unit(seen), flat)
         return self._with_classes(_unit(seen + names.learnt) + names.named, flat)
 
-    def names(self, weights: Floats, regions: Sequence[Region] | None = None) -> Names | None:
+    def names(self, weights: Floats32, regions: Sequence[Region] | None = None) -> Names | None:
         """What the detector's names add for (m, rows, cols) weights; None without tags. regions: as in `weighed`."""
         if self.tags is None:
             return None
@@ -100,20 +98,20 @@ class Sight:
         named = loudness[:, None] * self.tags.named(lying, self.blend.doubt)
         return Names(self.tags.learnt(lying), named.astype(np.float32))
 
-    def cell_vectors(self) -> Floats:
+    def cell_vectors(self) -> Floats32:
         """(rows, cols, d) a vector of length 1 for each patch alone."""
         rows, cols = self.view.frame.grid
         one_each = np.eye(rows * cols, dtype=np.float32).reshape(-1, rows, cols)
         return self.weighed(one_each).reshape(rows, cols, -1)
 
-    def _with_classes(self, seen: Floats, flat: Floats) -> Floats:
+    def _with_classes(self, seen: Floats32, flat: Floats32) -> Floats32:
         if self.classes is not None and self.blend.classes:
             features = flat @ self.view.patches.reshape(flat.shape[1], -1)
             seen = seen + self.blend.classes * self.classes.named(features)
         return _unit(seen)
 
 
-def _unit(vectors: Floats) -> Floats:
+def _unit(vectors: Floats32) -> Floats32:
     lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
-    scaled: Floats = (vectors / np.maximum(lengths, 1e-12)).astype(np.float32)
+    scaled: Floats32 = (vectors / np.maximum(lengths, 1e-12)).astype(np.float32)
     return scaled

@@ -15,10 +15,10 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 
 from saywhere.core import Box, Frame, InvalidFile, InvalidValue, Point, Region, Trace
+from saywhere.core.types import Floats32
 from saywhere.models.folder import load_part, save_part
 from saywhere.vision import Found
 
-Floats = NDArray[np.float32]
 _KIND = "patchioner-tags"
 # How much a thing that fills little of a region counts there: share of the region it covers, to this power.
 _REACH = 0.3
@@ -40,17 +40,17 @@ class Overlaps:
     region is an area, which is meant to fit what it shows, rather than a line or a point on it.
     """
 
-    scores: Floats
+    scores: Floats32
     kinds: NDArray[np.intp]
-    of_thing: Floats
-    of_region: Floats
+    of_thing: Floats32
+    of_region: Floats32
     areal: NDArray[np.bool_]
 
 
 def overlaps(
     found: Sequence[Found],
     names: Sequence[str],
-    weights: Floats,
+    weights: Floats32,
     frame: Frame,
     regions: Sequence[Region] | None = None,
 ) -> Overlaps:
@@ -78,7 +78,7 @@ def overlaps(
     return Overlaps(scores, kinds, of_thing, of_region, areal)
 
 
-def _box_shares(region: Box, boxes_xyxy: NDArray[np.float64]) -> tuple[Floats, Floats]:
+def _box_shares(region: Box, boxes_xyxy: NDArray[np.float64]) -> tuple[Floats32, Floats32]:
     """Shares of (t, 4) boxes in a region, and of the part of the region that lies in the photo in each of them."""
     left, top, right, bottom = np.clip(region.xyxy, 0, 1)
     x1, y1, x2, y2 = boxes_xyxy.T
@@ -89,7 +89,7 @@ def _box_shares(region: Box, boxes_xyxy: NDArray[np.float64]) -> tuple[Floats, F
     return (common / ((x2 - x1) * (y2 - y1))).astype(np.float32), (common / area).astype(np.float32)
 
 
-def tag_features(lying: Overlaps, names: int) -> Floats:
+def tag_features(lying: Overlaps, names: int) -> Floats32:
     """(m, 3 × names) what the detector says of each region, kind by kind, for the alignment to learn from.
 
     First the strongest: the largest, over the things found, of score × the share of the thing that lies in the region
@@ -107,7 +107,7 @@ def tag_features(lying: Overlaps, names: int) -> Floats:
     return np.concatenate([strongest, surest, np.log1p(many)], axis=1)
 
 
-def naming(lying: Overlaps, names: int, doubt: float) -> Floats:
+def naming(lying: Overlaps, names: int, doubt: float) -> Floats32:
     """(m, names) how much of a region's name each kind has: at least 0, together less than 1.
 
     A thing's claim is the square of score × fit; fit is high where thing and region cover each other. doubt: how much
@@ -118,7 +118,7 @@ def naming(lying: Overlaps, names: int, doubt: float) -> Floats:
     claims = np.zeros((len(fit), names), dtype=np.float32)
     for number, kind in enumerate(lying.kinds):
         claims[:, kind] = np.maximum(claims[:, kind], (lying.scores[number] * fit[:, number]) ** 2)
-    shares: Floats = claims / (claims.sum(axis=1, keepdims=True) + doubt)
+    shares: Floats32 = claims / (claims.sum(axis=1, keepdims=True) + doubt)
     return shares
 
 
@@ -131,9 +131,9 @@ class Tags:
     """
 
     names: tuple[str, ...]
-    offset: Floats
-    weight: Floats
-    vectors: Floats
+    offset: Floats32
+    weight: Floats32
+    vectors: Floats32
 
     def __post_init__(self) -> None:
         count, size = len(self.names), self.vectors.shape[-1]
@@ -141,14 +141,14 @@ class Tags:
         if shapes != ((3 * count, size), (count, size), (size,)):
             raise InvalidValue("tags", f"{len(self.names)} names do not fit the vectors {self.vectors.shape}")
 
-    def learnt(self, lying: Overlaps) -> Floats:
+    def learnt(self, lying: Overlaps) -> Floats32:
         """(m, d) what the things add to the aligned features of each region."""
-        added: Floats = tag_features(lying, len(self.names)) @ self.weight + self.offset
+        added: Floats32 = tag_features(lying, len(self.names)) @ self.weight + self.offset
         return added
 
-    def named(self, lying: Overlaps, doubt: float) -> Floats:
+    def named(self, lying: Overlaps, doubt: float) -> Floats32:
         """(m, d) each region's name, as long as it is certain."""
-        added: Floats = naming(lying, len(self.names), doubt) @ self.vectors
+        added: Floats32 = naming(lying, len(self.names), doubt) @ self.vectors
         return added
 
     def save_pretrained(self, folder: str | Path) -> None:
@@ -172,23 +172,23 @@ class ClassNames:
     weight: (classes, features) and bias: (classes,) of the classifier. vectors: (classes, d) of the names.
     """
 
-    weight: Floats
-    bias: Floats
-    vectors: Floats
+    weight: Floats32
+    bias: Floats32
+    vectors: Floats32
 
     def __post_init__(self) -> None:
         if not len(self.weight) == len(self.bias) == len(self.vectors):
             sizes = f"{len(self.weight)}, {len(self.bias)} and {len(self.vectors)}"
             raise InvalidValue("class names", f"weights, biases and names differ in number: {sizes}")
 
-    def probabilities(self, features: ArrayLike) -> Floats:
+    def probabilities(self, features: ArrayLike) -> Floats32:
         """(m, classes) from (m, features) pooled features."""
         scores = np.asarray(features, dtype=np.float32) @ self.weight.T + self.bias
         scores = np.exp(scores - scores.max(axis=1, keepdims=True))
-        shares: Floats = scores / scores.sum(axis=1, keepdims=True)
+        shares: Floats32 = scores / scores.sum(axis=1, keepdims=True)
         return shares
 
-    def named(self, features: ArrayLike) -> Floats:
+    def named(self, features: ArrayLike) -> Floats32:
         """(m, d) the mean name, by probability."""
-        mean: Floats = self.probabilities(features) @ self.vectors
+        mean: Floats32 = self.probabilities(features) @ self.vectors
         return mean

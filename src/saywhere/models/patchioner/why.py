@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from saywhere.core import InvalidValue, Region, WholeImage
@@ -31,7 +30,6 @@ from saywhere.models.patchioner.sight import Names
 if TYPE_CHECKING:
     from saywhere.models.patchioner.seer import Look
 
-Floats = NDArray[np.float32]
 _ROWS = 1024
 """Sentences of the memory that are read at once for a gradient."""
 

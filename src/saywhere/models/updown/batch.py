@@ -15,11 +15,10 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from saywhere.core.errors import InvalidValue
+from saywhere.core.types import Floats32
 from saywhere.language.vocabulary import BEGIN_ID, END_ID
 from saywhere.models.common.batches import Movable, padded, padding_mask
 from saywhere.models.region_features import RegionFeatures
-
-Floats = NDArray[np.float32]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -30,12 +29,12 @@ class QuestionItem:
     pointed: (r,) in [0, 1], how much the one who asks points at each region, or nothing.
     """
 
-    regions: Floats
-    boxes: Floats
+    regions: Floats32
+    boxes: Floats32
     words: NDArray[np.int64]
-    targets: Floats
-    importance: Floats | None
-    pointed: Floats | None
+    targets: Floats32
+    importance: Floats32 | None
+    pointed: Floats32 | None
     index: int
 
 
@@ -46,10 +45,10 @@ class CaptionItem:
     visual: places of visual words among `words`, each with the importance (r,) of the image's regions for it.
     """
 
-    regions: Floats
-    boxes: Floats
+    regions: Floats32
+    boxes: Floats32
     words: NDArray[np.int64]
-    visual: tuple[tuple[int, Floats], ...]
+    visual: tuple[tuple[int, Floats32], ...]
     index: int
 
 
@@ -139,7 +138,7 @@ def collate_captions(items: Sequence[CaptionItem]) -> CaptionBatch:
     )
 
 
-def collate_regions(images: Sequence[tuple[Floats, Floats]]) -> tuple[Tensor, Tensor, Tensor]:
+def collate_regions(images: Sequence[tuple[Floats32, Floats32]]) -> tuple[Tensor, Tensor, Tensor]:
     """Features (r, f) and boxes (r, 4) of each image, as regions (b, r, f), boxes (b, r, 4) and flags (b, r)."""
     if not images:
         raise InvalidValue("batch", "holds no item")
