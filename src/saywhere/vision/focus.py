@@ -92,7 +92,7 @@ class FocusNet(nn.Module):
             raise InvalidValue("photos", f"have shape {tuple(photos.shape)}, not (B, 3, H, W) in multiples of {patch}")
         cells = self.embed(photos)
         rows, cols = cells.shape[-2:]
-        x = cells.flatten(2).transpose(1, 2) + self._places(rows, cols)
+        x = cells.flatten(2).transpose(1, 2) + self.positions(rows, cols)
         x = torch.cat([(self.whole + self.whole_place).expand(len(x), -1, -1), x], dim=1)
         x = self.norm(self.blocks(x))
         return x[:, 1:].transpose(1, 2).unflatten(-1, (rows, cols)), x[:, 0]
@@ -105,7 +105,7 @@ class FocusNet(nn.Module):
         scores: Tensor = self.last(x)
         return scores[:, 0]
 
-    def _places(self, rows: int, cols: int) -> Tensor:
+    def positions(self, rows: int, cols: int) -> Tensor:
         """(1, rows * cols, size): the learnt positions, stretched to another grid."""
         side = self.config.places
         if (rows, cols) == (side, side):

@@ -1,0 +1,99 @@
+"""Networks run where they run fastest: by OpenVINO if it is installed, else by torch; the same numbers to 1e-3.
+
+OpenVINO compiles a network once and keeps the result in the cache folder of assets, by the hash of its weights.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import tempfile
+import warnings
+from collections.abc import Callable
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from saywhere.core import UnknownName
+from saywhere.core.errors import require
+
+Runtime = Callable[[NDArray[np.uint8]], tuple[NDArray[np.float32], ...]]
+"""From a batch of inputs to the arrays that the network gives."""
+
+RUNTIMES = ("openvino", "torch")
+
+
+def open_runtime(network: nn.Module, example: Tensor, cache: Path, kind: str = "") -> Runtime:
+    """A network that takes one tensor and gives several, ready to run.
+
+    example: an input; batches of any size may follow. cache: a folder for what is compiled. kind: one of RUNTIMES; by
+    default the first that is installed.
+    """
+    chosen = kind or ("openvino" if find_spec("openvino") else "torch")
+    if chosen not in RUNTIMES:
+        raise UnknownName("runtime", chosen, RUNTIMES)
+    network = network.eval().requires_grad_(False)
+    return _by_openvino(network, example, cache) if chosen == "openvino" else _by_torch(network)
+
+
+def _by_torch(network: nn.Module) -> Runtime:
+    def run(inputs: NDArray[np.uint8]) -> tuple[NDArray[np.float32], ...]:
+        with torch.inference_mode():
+            return tuple(out.float().numpy() for out in network(torch.from_numpy(inputs)))
+
+    return run
+
+
+def _by_openvino(network: nn.Module, example: Tensor, cache: Path) -> Runtime:
+    # Some virtual machines announce matrix units (AMX) that end the process when they are used.
+    os.environ.setdefault("ONEDNN_MAX_CPU_ISA", "AVX512_CORE_VNNI")
+    openvino = require("openvino", needed_for="the runtime 'openvino'", extra="fast")
+    stored = cache / f"{_digest(network, example, openvino.__version__)}.xml"
+    if not stored.exists():
+        _convert(openvino, network, example, stored)
+    core = openvino.Core()
+    compiled: Any = core.compile_model(core.read_model(stored), "CPU", {"INFERENCE_PRECISION_HINT": "f32"})
+
+    def run(inputs: NDArray[np.uint8]) -> tuple[NDArray[np.float32], ...]:
+        # The arrays are views of the compiled network's own memory, which the next run overwrites.
+        return tuple(np.array(out) for out in compiled(inputs).values())
+
+    return run
+
+
+def _convert(openvino: Any, network: nn.Module, example: Tensor, stored: Path) -> None:
+    # Two examples, because one would be taken for a batch that is always one.
+    batch = ({0: torch.export.Dim("batch")},)
+    with warnings.catch_warnings():
+        # What the two libraries deprecate in each other concerns their authors.
+        warnings.simplefilter("ignore", FutureWarning)
+        exported = torch.export.export(network, (torch.cat([example, example]),), dynamic_shapes=batch)
+        # `openvino.convert_model` would do the same, and report to its makers that it was used.
+        frontend = require("openvino.frontend", needed_for="the runtime 'openvino'", extra="fast")
+        decoder = require("openvino.frontend.pytorch.fx_decoder", needed_for="the runtime 'openvino'", extra="fast")
+        reader = frontend.FrontEndManager().load_by_framework("pytorch")
+        # The reader keeps no reference to it, so this name does.
+        program = decoder.TorchFXPythonDecoder.from_exported_program(exported)
+        model = reader.convert(reader.load(program))
+    stored.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=stored.parent) as made:
+        path = Path(made) / stored.name
+        openvino.save_model(model, path, compress_to_fp16=False)
+        # The weights first: whoever sees the .xml finds its .bin.
+        shutil.move(path.with_suffix(".bin"), stored.with_suffix(".bin"))
+        path.replace(stored)
+
+
+def _digest(network: nn.Module, example: Tensor, version: str) -> str:
+    """Of the network's structure and weights, the shape of its input and the version of the runtime."""
+    digest = hashlib.sha256(f"{network}{tuple(example.shape)}{version}".encode())
+    for name, value in network.state_dict().items():
+        digest.update(name.encode())
+        digest.update(value.contiguous().numpy().tobytes())
+    return digest.hexdigest()[:32]

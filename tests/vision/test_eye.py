@@ -1,0 +1,125 @@
+"""The eye on tiny random weights: shapes, frames, batches, runtimes that agree, and what it refuses."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+
+from saywhere.core import InvalidValue, UnknownName
+from saywhere.vision.eye import Eye, EyeConfig, EyeEncoder, EyeNet, TrunkNet
+from saywhere.vision.focus import FocusConfig, FocusNet
+from saywhere.vision.runtime import Runtime, open_runtime
+
+CONFIG = EyeConfig(size=24, heads=3, layers=1, text_size=10, taps=(0, 1), input_px=28, patch_px=7)
+TRUNK = FocusConfig(size=24, layers=3, heads=3, patch=7, places=3, head=(4, 4, 4))
+
+
+@pytest.fixture
+def eye() -> Eye:
+    torch.manual_seed(0)
+    network = FocusNet(TRUNK)
+    for values in (network.whole, network.whole_place, network.places):
+        torch.nn.init.normal_(values)
+    return Eye(TrunkNet(network, CONFIG), EyeNet(CONFIG)).eval()
+
+
+def photo(width: int, height: int, seed: int = 0) -> Image.Image:
+    pixels = np.random.default_rng(seed).integers(0, 256, (height, width, 3), dtype=np.uint8)
+    return Image.fromarray(pixels)
+
+
+def opened(eye: Eye, cache: Path, kind: str) -> Runtime:
+    return open_runtime(eye, torch.zeros(1, 28, 28, 3, dtype=torch.uint8), cache, kind)
+
+
+@pytest.fixture
+def encoder(eye: Eye, tmp_path: Path) -> EyeEncoder:
+    return EyeEncoder(opened(eye, tmp_path, "torch"), CONFIG, "0" * 64)
+
+
+def test_a_look_gives_a_vector_of_text_for_every_patch_and_for_the_whole(encoder: EyeEncoder) -> None:
+    view = encoder.look(photo(50, 30))
+    assert view.patches.shape == (4, 4, 10)
+    assert view.whole.shape == (10,)
+    assert view.attention is not None
+    assert view.attention.shape == (4, 4)
+    assert view.attention.sum() == pytest.approx(1)
+
+
+def test_patches_lie_where_the_frame_says(encoder: EyeEncoder) -> None:
+    """A change in the lower right corner changes that corner's patch most."""
+    before = photo(56, 56)
+    after = before.copy()
+    after.paste((255, 0, 0), (42, 42, 56, 56))
+    change = np.abs(encoder.look(after).patches - encoder.look(before).patches).sum(axis=-1)
+    assert np.unravel_index(change.argmax(), change.shape) == (3, 3)
+
+
+def test_a_photo_looks_the_same_alone_and_among_others(encoder: EyeEncoder) -> None:
+    photos = [photo(50, 30, seed) for seed in range(3)]
+    together = encoder.look_many(photos)
+    for one, view in zip(photos, together, strict=True):
+        np.testing.assert_allclose(encoder.look(one).patches, view.patches, atol=1e-5)
+
+
+def test_the_trunk_gives_what_its_blocks_give(eye: Eye) -> None:
+    torch.manual_seed(1)
+    pixels = torch.randint(0, 256, (2, 28, 28, 3), dtype=torch.uint8)
+    with torch.no_grad():
+        taps = eye.trunk(pixels)
+        again = eye.trunk.blocks[1](taps[:, 0])
+    torch.testing.assert_close(taps[:, 1], again)
+
+
+def test_openvino_gives_the_numbers_that_torch_gives_whatever_the_batch(eye: Eye, tmp_path: Path) -> None:
+    pytest.importorskip("openvino")
+    by_torch, by_openvino = (opened(eye, tmp_path, kind) for kind in ("torch", "openvino"))
+    for count in (1, 3):
+        pixels = np.random.default_rng(count).integers(0, 256, (count, 28, 28, 3), dtype=np.uint8)
+        for ours, theirs in zip(by_torch(pixels), by_openvino(pixels), strict=True):
+            np.testing.assert_allclose(ours, theirs, atol=1e-3)
+
+
+def test_what_openvino_compiled_is_kept_and_belongs_to_its_weights(eye: Eye, tmp_path: Path) -> None:
+    pytest.importorskip("openvino")
+    opened(eye, tmp_path, "openvino")
+    (kept,) = tmp_path.glob("*.xml")
+    written = kept.stat().st_mtime_ns
+    opened(eye, tmp_path, "openvino")
+    assert [path.stat().st_mtime_ns for path in tmp_path.glob("*.xml")] == [written]
+    with torch.no_grad():
+        eye.net.norm.weight.mul_(2)
+    opened(eye, tmp_path, "openvino")
+    assert len(list(tmp_path.glob("*.xml"))) == 2
+
+
+def test_compiling_reports_to_nobody(eye: Eye, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    telemetry = pytest.importorskip("openvino_telemetry.main")
+    sent: list[object] = []
+    monkeypatch.setattr(telemetry.Telemetry, "__init__", lambda *given, **named: sent.append(given))
+    opened(eye, tmp_path, "openvino")
+    assert sent == []
+
+
+def test_an_unknown_runtime_is_refused_by_name(eye: Eye, tmp_path: Path) -> None:
+    with pytest.raises(UnknownName, match="openvino"):
+        opened(eye, tmp_path, "openvin")
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        lambda: EyeConfig(size=10, heads=3),
+        lambda: EyeConfig(input_px=225),
+        lambda: EyeConfig(taps=(9, 7)),
+        lambda: TrunkNet(FocusNet(TRUNK), EyeConfig(size=24, heads=3, taps=(0, 3), input_px=28, patch_px=7)),
+    ],
+)
+def test_a_shape_that_cannot_be_is_refused(wrong: Callable[[], object]) -> None:
+    with pytest.raises(InvalidValue):
+        wrong()
