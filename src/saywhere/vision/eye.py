@@ -98,12 +98,18 @@ class EyeNet(nn.Module):
 class TrunkNet(nn.Module):
     """The first blocks of a FocusNet, which give the hidden states of an eye's two taps."""
 
+    positions: Tensor
+    first: Tensor
+    mean: Tensor
+    spread: Tensor
+
     def __init__(self, network: FocusNet, config: EyeConfig) -> None:
         super().__init__()
         if config.taps[1] >= len(network.blocks):
             raise InvalidValue("EyeConfig.taps", f"are {config.taps}, but the trunk has {len(network.blocks)} blocks")
         self.taps = config.taps
-        self.embed, self.blocks = network.embed, network.blocks[: config.taps[1] + 1]
+        self.embed = network.embed
+        self.blocks = nn.Sequential(*list(network.blocks)[: config.taps[1] + 1])
         self.register_buffer("positions", network.positions(config.grid, config.grid).detach())
         self.register_buffer("first", (network.whole + network.whole_place).detach())
         self.register_buffer("mean", 255 * torch.tensor(MEAN_RGB)[:, None, None])

@@ -1,0 +1,132 @@
+"""What the eye learns from: hidden states of its frozen trunk, computed once, beside what people marked and said.
+
+FOLDER/photos   a store, one row a photo: taps, boxes, classes, vectors of its captions, where people looked
+FOLDER/names    a store, one row a class: what it is called, as a vector
+
+Hidden states are kept in a byte each: of every channel the mean and a step, five standard deviations in 127 parts, are
+in the store's `about`. A thousand photos take 200 MB.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from saywhere.core.errors import InvalidFile
+from saywhere.core.types import Floats32
+from saywhere.store import Store, StoreWriter
+
+PHOTOS, NAMES = "photos", "names"
+KIND, NAMES_KIND = "eye features", "class names"
+FIELDS = {
+    "taps": "int8",
+    "boxes_xyxy": "float32",
+    "classes": "int16",
+    "caption_vectors": "float16",
+    "saliency": "float32",
+    "split": "json",
+}
+_SPREADS, _LARGEST = 5.0, 127
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Quantiser:
+    """Hidden states to bytes and back. mean, step: (2, size), of each channel of each tap."""
+
+    mean: Floats32
+    step: Floats32
+
+    @classmethod
+    def fit(cls, taps: Floats32) -> Quantiser:
+        """From (B, 2, n, size) hidden states of some photos."""
+        spread = taps.std(axis=(0, 2))
+        return cls(taps.mean(axis=(0, 2)), np.maximum(spread, 1e-6) * _SPREADS / _LARGEST)
+
+    def to_bytes(self, taps: Floats32) -> NDArray[np.int8]:
+        """(…, 2, n, size) → the same, rounded; what lies further out than five standard deviations is brought in."""
+        rounded = np.rint((taps - self.mean[:, None]) / self.step[:, None])
+        clipped: NDArray[np.int8] = np.clip(rounded, -_LARGEST, _LARGEST).astype(np.int8)
+        return clipped
+
+    def to_floats(self, taps: ArrayLike) -> Floats32:
+        values: Floats32 = np.asarray(taps, np.float32) * self.step[:, None] + self.mean[:, None]
+        return values
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"mean": self.mean.tolist(), "step": self.step.tolist()}
+
+    @classmethod
+    def from_dict(cls, kept: dict[str, Any]) -> Quantiser:
+        return cls(np.array(kept["mean"], np.float32), np.array(kept["step"], np.float32))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class EyeItem:
+    """One photo. taps: (2, 1 + n, size) float32. boxes_xyxy: (m, 4) fractions; classes: (m,) numbers of names.
+
+    caption_vectors: (k, d), k may be 0. saliency: (n,) summing to 1, or None where nobody's looks were recorded.
+    """
+
+    taps: Floats32
+    boxes_xyxy: Floats32
+    classes: NDArray[np.int64]
+    caption_vectors: Floats32
+    saliency: Floats32 | None
+
+
+def write_names(folder: Path, names: Sequence[str], vectors: Floats32) -> None:
+    """What classes are called, in the order of their numbers."""
+    with StoreWriter(folder / NAMES, NAMES_KIND, {"vector": "float32"}, {}, resume=False) as writer:
+        for name, vector in zip(names, vectors, strict=True):
+            writer.add(name, vector=vector)
+
+
+def photo_writer(folder: Path, quantiser: Quantiser, trunk: dict[str, Any]) -> StoreWriter:
+    """Where photos' rows go. trunk: what the hidden states depend on; a folder made with another is refused."""
+    return StoreWriter(folder / PHOTOS, KIND, FIELDS, {"quantiser": quantiser.to_dict(), "trunk": trunk})
+
+
+class EyeFeatures:
+    """The photos of a features folder that belong to one split, as items."""
+
+    def __init__(self, folder: str | Path, split: str) -> None:
+        self._store = Store(Path(folder) / PHOTOS, KIND)
+        self.quantiser = Quantiser.from_dict(self._store.about["quantiser"])
+        names = Store(Path(folder) / NAMES, NAMES_KIND)
+        self.names = tuple(row.key for row in names)
+        self.name_vectors = np.stack([np.array(row["vector"]) for row in names])
+        self._rows = [number for number, row in enumerate(self._store) if row["split"] == split]
+        if not self._rows:
+            raise InvalidFile(folder, f"has no photo of the split {split!r}")
+        self.fingerprint = f"{self._store.fingerprint}-{names.fingerprint}-{split}"
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def __getitem__(self, index: int) -> EyeItem:
+        row = self._store[self._rows[index]]
+        saliency = row["saliency"]
+        return EyeItem(
+            self.quantiser.to_floats(row["taps"]),
+            np.array(row["boxes_xyxy"]).reshape(-1, 4),
+            np.array(row["classes"], np.int64),
+            self.caption_vectors(index),
+            None if saliency is None else np.array(saliency, np.float32) / np.float32(max(np.sum(saliency), 1e-9)),
+        )
+
+    def caption_vectors(self, index: int) -> Floats32:
+        """(k, d) of one photo, without reading its hidden states."""
+        vectors = self._store[self._rows[index]]["caption_vectors"]
+        return np.array(vectors, np.float32).reshape(-1, self.name_vectors.shape[1])
+
+    def class_counts(self, classes: int) -> NDArray[np.int64]:
+        """How many boxes of each class there are."""
+        counts = np.zeros(classes, np.int64)
+        for row in self._rows:
+            counts += np.bincount(self._store[row]["classes"], minlength=classes)
+        return counts

