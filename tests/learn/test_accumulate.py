@@ -20,7 +20,7 @@ from saywhere.learn.learner import Learner, Outcome
 from saywhere.learn.processes import Processes
 from saywhere.learn.recipe import parse_recipe
 from saywhere.models.patchioner.data import save_pairs, save_texts
-from tests.models import oscar_small, updown_small
+from tests.models import eye_small, oscar_small, updown_small
 from tests.models.patchioner_small import SENTENCES, SIZE, embeddings, vocabulary
 from tests.models.small import save_narratives
 
@@ -56,6 +56,10 @@ def _pairs(folder: Path) -> None:
     save_pairs(folder, rng.standard_normal((24, 3, 10)), rng.standard_normal((len(owners), SIZE)), owners, {})
 
 
+def _features(folder: Path) -> None:
+    eye_small.save_features(folder, SPLITS)
+
+
 # For each task: its data, and what makes it small and silences its noise, which differs from part to part.
 MITR = {"width": 8, "heads": 2, "feed_forward": 16, "mask_rate": 0.0}
 MITR |= {"dropout": 0.0, "attention_dropout": 0.0, "input_dropout": 0.0}
@@ -65,6 +69,7 @@ OSCAR = {"width": 16, "layers": 2, "heads": 2, "feed_forward": 24, "dropout": 0.
 DECODER = {"width": 16, "layers": 1, "heads": 2, "feed_forward": 32, "max_words": 16, "dropout": 0.0}
 DECODER |= {"noise": [0.0, 0.0], "project_rate": 1.0}
 TASKS: dict[str, tuple[Callable[[Path], None], dict[str, Any], dict[str, Any]]] = {
+    "eye": (_features, {"heads": 2, "layers": 1, "start": "random", "others": 5}, {}),
     "mitr": (_narratives, MITR, {}),
     "updown-vqa": (_questions, VQA, {}),
     "updown-caption": (_captions, CAPTION, {}),
@@ -77,7 +82,7 @@ TASKS: dict[str, tuple[Callable[[Path], None], dict[str, Any], dict[str, Any]]] 
 }
 
 # A loss that compares all items of a batch with each other.
-OF_THE_WHOLE_BATCH = {"patchioner-alignment"}
+OF_THE_WHOLE_BATCH = {"eye", "patchioner-alignment"}
 CASES: dict[str, dict[str, Any]] = {
     path.name: tomllib.loads(path.read_text(encoding="utf-8")) for path in sorted(RECIPES.glob("*.toml"))
 }

@@ -12,37 +12,16 @@ from saywhere.core.errors import InvalidFile, InvalidValue
 from saywhere.learn import train
 from saywhere.learn.recipe import parse_recipe
 from saywhere.learn.records import Validated
-from saywhere.models.eye.features import EyeFeatures, EyeItem, Quantiser, photo_writer, write_names
+from saywhere.models.eye.features import EyeFeatures, EyeItem, Quantiser, photo_writer
 from saywhere.models.eye.objective import EyeLearner, collate, thinned
 from saywhere.models.eye.task import EyeData, EyeSection, EyeTask
-
-GRID, SIZE, TEXT = 4, 16, 6
-NAMES = ("person", "cup", "dog")
-
-
-def made_item(rng: np.random.Generator, kind: int, place: int) -> dict[str, object]:
-    """A photo with one thing on one patch; the patch's hidden state says which, in the trunk's own language."""
-    taps = rng.normal(size=(2, 1 + GRID**2, SIZE)).astype(np.float32) * 0.1
-    taps[:, 1 + place, kind] += 3
-    row, col = divmod(place, GRID)
-    box = np.array([[col, row, col + 1, row + 1]], np.float32) / GRID
-    captions = np.eye(TEXT, dtype=np.float32)[[kind, kind]] + rng.normal(size=(2, TEXT)) * 0.05
-    saliency = np.full(GRID**2, 0.01, np.float32)
-    saliency[place] = 1
-    return {"taps": taps, "boxes_xyxy": box, "classes": [kind], "caption_vectors": captions, "saliency": saliency}
+from tests.models.eye_small import GRID, SIZE, TEXT, save_features
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("eye")
-    rng = np.random.default_rng(0)
-    write_names(out, NAMES, np.eye(TEXT, dtype=np.float32)[: len(NAMES)])
-    rows = [made_item(rng, int(rng.integers(len(NAMES))), int(rng.integers(GRID**2))) for _ in range(120)]
-    quantiser = Quantiser.fit(np.stack([np.asarray(row["taps"]) for row in rows]))
-    with photo_writer(out, quantiser, {"trunk": "made up"}) as writer:
-        for number, row in enumerate(rows):
-            taps = quantiser.to_bytes(np.asarray(row["taps"]))
-            writer.add(f"{number:012}", **row | {"taps": taps, "split": "validation" if number >= 90 else "train"})
+    save_features(out, ("train",) * 90 + ("validation",) * 30)
     return out
 
 
