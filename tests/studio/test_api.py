@@ -5,11 +5,13 @@ from __future__ import annotations
 import base64
 import json
 import logging
+from pathlib import Path
 from typing import Any
 
 import pytest
 from fastapi.testclient import TestClient
 
+from saywhere.cli.data import find_photo
 from saywhere.studio.safety import HEADERS
 from tests.studio.conftest import (
     BOX,
@@ -19,6 +21,7 @@ from tests.studio.conftest import (
     narrative,
     png,
     refusal,
+    upload,
     wav,
 )
 
@@ -50,7 +53,7 @@ def test_a_narrative_is_kept_changed_listed_and_deleted(client: TestClient, phot
     assert kept.status_code == 201, kept.text
     made = kept.json()
     assert {name: made[name] for name in sent} == sent
-    assert (made["origin"], made["audio"]) == ("person", False)
+    assert (made["origin"], made["audio"]) == ("human", False)
     address = f"/api/narratives/{made['id']}"
     assert client.get(address).json() == made
     changed = client.put(address, json={**made, "text": "a blue wall"})
@@ -164,6 +167,15 @@ def test_an_aligned_narrative_is_exported_as_a_file(client: TestClient, told: st
     assert file.status_code == 200, file.text
     assert file.headers["content-disposition"].startswith("attachment; filename=")
     assert file.content
+
+
+def test_a_recording_on_a_photo_of_coco_joins_with_coco(client: TestClient, tmp_path: Path) -> None:
+    photo = upload(client, png(), "000000000139.jpg")
+    made = client.post("/api/narratives", json=narrative(photo["id"])).json()
+    line = client.get(f"/api/narratives/{made['id']}/export", params={"format": "localized_narratives"}).json()
+    assert line["image_id"] == "000000000139"
+    (tmp_path / "000000000139.jpg").touch()
+    assert find_photo(tmp_path, line["image_id"]) == tmp_path / "000000000139.jpg"
 
 
 def test_an_unknown_export_is_refused(client: TestClient, told: str) -> None:

@@ -17,6 +17,7 @@ from saywhere.core import InvalidValue, Narrative, Trace, UnknownName
 from saywhere.formats import coco_captions, localized_narratives
 from saywhere.studio.descriptions import alt_text, long_description, place_of
 from saywhere.studio.exports import FORMATS, Export, export, narrative_of
+from saywhere.studio.photos import NAMELESS
 from tests.strategies import narratives
 
 PHOTO = {"id": "ab" * 16, "name": "my kitchen & co.jpg", "width": 640, "height": 480}
@@ -35,7 +36,7 @@ def record(**changes: Any) -> dict[str, Any]:
         "trace": {"points": POINTS, "starts": [0, 3]},
         "keys": [],
         "audio": True,
-        "origin": "person",
+        "origin": "human",
         "created": "2026-01-01T00:00:00.000+00:00",
         "timed_by": "audio",
         **changes,
@@ -83,9 +84,31 @@ def test_order_and_times_of_any_narrative_survive_the_official_line(narrative: N
     kept = record_of(narrative)
     with tempfile.TemporaryDirectory() as folder:
         again = read_line(export(kept, PHOTO, "localized_narratives"), Path(folder))
-    assert again == narrative_of(kept)
+    assert again == narrative_of(kept, PHOTO)
     assert again.trace == narrative.trace
     assert again.caption == narrative.caption
+
+
+@pytest.mark.parametrize(
+    ("name", "image_id"),
+    [("000000000139.jpg", "000000000139"), ("my kitchen & co.jpg", "my kitchen & co"), ("a.b.png", "a.b")],
+)
+def test_the_photos_own_name_says_which_image_it_is(tmp_path: Path, name: str, image_id: str) -> None:
+    file = export(record(), PHOTO | {"name": name}, "localized_narratives")
+    assert read_line(file, tmp_path).image_id == image_id
+
+
+@pytest.mark.parametrize("name", ["", NAMELESS])
+def test_a_photo_without_a_name_is_called_by_its_content(tmp_path: Path, name: str) -> None:
+    file = export(record(), PHOTO | {"name": name}, "localized_narratives")
+    assert read_line(file, tmp_path).image_id == PHOTO["id"]
+
+
+@pytest.mark.parametrize("origin", ["human", "saywhere-base"])
+def test_every_export_has_the_same_word_for_who_made_it(tmp_path: Path, origin: str) -> None:
+    files = {name: export(record(origin=origin), PHOTO, name) for name in ("localized_narratives", "coco")}
+    assert read_line(files["localized_narratives"], tmp_path).origin == origin
+    assert json.loads(files["coco"].data)["annotations"][0]["origin"] == origin
 
 
 def test_a_machine_is_named_as_the_origin(tmp_path: Path) -> None:
@@ -129,7 +152,7 @@ def test_the_trace_can_be_read_back_from_the_annotation() -> None:
     lines = strokes(whole["selector"])
     xy = [point for line in lines for point in line]
     again = Trace(np.column_stack([xy, whole["pointTimes"]]), [0, len(lines[0])])
-    assert again == narrative_of(record()).trace
+    assert again == narrative_of(record(), PHOTO).trace
 
 
 def test_each_word_selects_the_part_of_the_trace_during_it() -> None:
@@ -219,8 +242,10 @@ def test_both_texts_say_who_wrote_them(changes: dict[str, Any], mark: str) -> No
 
 
 def test_without_times_the_description_is_the_text_sentence_by_sentence() -> None:
-    assert long_description(narrative_of(record(words=[]))) == "A cat, a red lamp.\nHm."
-    assert long_description(narrative_of(record(trace={"points": [], "starts": []}))) == "A cat, a red lamp.\nHm."
+    assert long_description(narrative_of(record(words=[]), PHOTO)) == "A cat, a red lamp.\nHm."
+    assert (
+        long_description(narrative_of(record(trace={"points": [], "starts": []}), PHOTO)) == "A cat, a red lamp.\nHm."
+    )
 
 
 @given(narratives())

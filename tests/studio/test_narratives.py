@@ -38,7 +38,7 @@ def record(**changes: Any) -> dict[str, Any]:
         "words": [],
         "trace": {"points": copy.deepcopy(POINTS), "starts": [0, 3]},
         "keys": [],
-        "origin": "person",
+        "origin": "human",
         "timed_by": None,
         **changes,
     }

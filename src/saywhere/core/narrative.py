@@ -9,6 +9,8 @@ from saywhere.core.errors import InvalidValue
 from saywhere.core.trace import Trace
 from saywhere.core.words import Utterance, Word, check_order, split_words
 
+HUMAN = "human"
+"""The origin of a narrative that a person spoke or wrote."""
 _NO_TRACE = Trace.from_segments([])
 
 
@@ -20,7 +22,7 @@ class Narrative:
     caption: the whole text, as written. utterances: what was said when, in the order of time; empty if unknown.
     trace: where the speaker pointed; empty if nobody did.
     audio: reference to the recording, as the data set names it; empty if there is none.
-    origin: "human", or the name of the model that made it.
+    origin: HUMAN, or the name of the model that made it.
     """
 
     image_id: str
@@ -30,7 +32,7 @@ class Narrative:
     dataset_id: str = ""
     annotator_id: str = ""
     audio: str = ""
-    origin: str = "human"
+    origin: str = HUMAN
 
     def __post_init__(self) -> None:
         if not self.image_id:

@@ -30,7 +30,7 @@ import numpy as np
 
 from saywhere.atomic import write_atomic
 from saywhere.core.errors import InvalidValue
-from saywhere.core.narrative import Narrative
+from saywhere.core.narrative import HUMAN, Narrative
 from saywhere.core.trace import Trace
 from saywhere.core.types import Floats
 from saywhere.core.words import Utterance
@@ -149,7 +149,7 @@ def _narrative(raw: RawNarrative) -> Narrative:
         dataset_id="" if raw.dataset_id is None else str(raw.dataset_id),
         annotator_id="" if raw.annotator_id is None else str(raw.annotator_id),
         audio=raw.voice_recording or "",
-        origin=raw.origin or "human",
+        origin=raw.origin or HUMAN,
     )
 
 
@@ -194,7 +194,7 @@ def _encoded(narrative: Narrative) -> bytes:
         timed_caption=[RawUtterance(u.text, u.start_s, u.end_s) for u in narrative.utterances],
         traces=[[RawPoint(*point) for point in segment.tolist()] for segment in narrative.trace.segments],
         voice_recording=narrative.audio,
-        origin=None if narrative.origin == "human" else narrative.origin,
+        origin=None if narrative.origin == HUMAN else narrative.origin,
     )
     try:
         return _ENCODER.encode(raw)

@@ -33,7 +33,7 @@ import msgspec
 
 from saywhere.atomic import write_atomic
 from saywhere.core.errors import InvalidValue
-from saywhere.core.narrative import Narrative
+from saywhere.core.narrative import HUMAN, Narrative
 from saywhere.core.types import Floats
 from saywhere.core.words import Utterance
 
@@ -108,7 +108,7 @@ def _urn(digest: bytes) -> bytes:
 
 
 def _creator(narrative: Narrative) -> dict[str, str]:
-    if narrative.origin != "human":
+    if narrative.origin != HUMAN:
         return {"type": "Software", "name": narrative.origin}
     return {"type": "Person"} | ({"nickname": narrative.annotator_id} if narrative.annotator_id else {})
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from saywhere.core import Narrative, Word, WordBoxes
+from saywhere.core.narrative import HUMAN
 from saywhere.core.types import Floats
 from saywhere.plots.text import seconds, shortened
 
@@ -22,7 +23,7 @@ def summary(narrative: Narrative, boxes: WordBoxes) -> str:
     parts = [counted(len(boxes), "word") + (f", {nowhere:,} without a place" if nowhere else "")]
     parts.append(f"{counted(len(narrative.trace), 'point')} in {counted(len(narrative.trace.starts), 'stroke')}")
     parts.append(seconds(narrative.end_s))
-    if narrative.origin != "human":
+    if narrative.origin != HUMAN:
         parts.append(f"by {narrative.origin}")
     return " · ".join(parts)
 

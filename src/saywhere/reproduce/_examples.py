@@ -12,6 +12,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
 from saywhere.core import Narrative, Trace, Word
+from saywhere.core.narrative import HUMAN
 from saywhere.plots.colour import TimeScale, hex_colours
 from saywhere.plots.facts import counted, notes_on, word_time_s
 from saywhere.plots.photo import Photo, load_photo
@@ -77,7 +78,7 @@ class Scene:
     @classmethod
     def of(cls, example: Example, folder: Path) -> Scene:
         """folder: where the report is, and the photo beside it."""
-        who = "person" if example.truth.origin == "human" else "truth"
+        who = "person" if example.truth.origin == HUMAN else "truth"
         narratives = [(who, example.truth), *example.made.items()]
         scales = [TimeScale.of_narrative(n) for _, n in narratives if n.words or len(n.trace)]
         scale = TimeScale(min((s.start_s for s in scales), default=0.0), max((s.end_s for s in scales), default=0.0))

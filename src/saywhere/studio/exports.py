@@ -13,7 +13,7 @@ import tempfile
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 from urllib.parse import quote
 
@@ -22,15 +22,15 @@ import numpy as np
 
 from saywhere.core.alignment import WordBoxes
 from saywhere.core.errors import InvalidValue, UnknownName
-from saywhere.core.narrative import Narrative
+from saywhere.core.narrative import HUMAN, Narrative
 from saywhere.core.trace import Trace
 from saywhere.core.types import Floats
 from saywhere.core.words import Utterance
 from saywhere.formats import coco_captions, localized_narratives, web_annotation
 from saywhere.studio.descriptions import alt_text, long_description
+from saywhere.studio.photos import NAMELESS
 
 FORMATS = ("localized_narratives", "web_annotation", "coco", "text")
-PERSON = "person"
 DATASET = "saywhere_studio"
 
 _SVG = '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 1 1" preserveAspectRatio="none">{}</svg>'
@@ -59,26 +59,30 @@ def export(record: Mapping[str, Any], photo: Mapping[str, Any], format: str) -> 
     return Export(make(record, photo), media_type, f"narrative-{record['id']}{ending}")
 
 
-def narrative_of(record: Mapping[str, Any]) -> Narrative:
-    """A kept record as the value that everything else speaks."""
+def narrative_of(record: Mapping[str, Any], photo: Mapping[str, Any]) -> Narrative:
+    """A kept record as the value that everything else speaks.
+
+    The image is called as the photo's file was, so that it joins with the data set that the photo comes from.
+    """
+    named = photo["name"] not in ("", NAMELESS)
     return Narrative(
-        image_id=record["photo"],
+        image_id=PurePosixPath(photo["name"]).stem if named else photo["id"],
         caption=record["text"],
         utterances=tuple(Utterance(word["text"], word["start_s"], word["end_s"]) for word in record["words"]),
         trace=Trace(record["trace"]["points"], record["trace"]["starts"]),
         dataset_id=DATASET,
         annotator_id=record["annotator"],
         audio=f"{record['id']}.wav" if record["audio"] else "",
-        origin="human" if record["origin"] == PERSON else record["origin"],
+        origin=record["origin"],
     )
 
 
-def _localized_narratives(record: Mapping[str, Any], photo: Mapping[str, Any]) -> bytes:  # noqa: ARG001 - all alike
-    return _written(lambda path: localized_narratives.write(path, [narrative_of(record)]))
+def _localized_narratives(record: Mapping[str, Any], photo: Mapping[str, Any]) -> bytes:
+    return _written(lambda path: localized_narratives.write(path, [narrative_of(record, photo)]))
 
 
 def _web_annotation(record: Mapping[str, Any], photo: Mapping[str, Any]) -> bytes:
-    narrative = narrative_of(record)
+    narrative = narrative_of(record, photo)
     source = quote(photo["name"] or photo["id"], safe="")
     page = msgspec.json.decode(_written(lambda path: web_annotation.write(path, [narrative], image=lambda _: source)))
     (annotation,) = page["items"]
@@ -109,14 +113,15 @@ def _coco(record: Mapping[str, Any], photo: Mapping[str, Any]) -> bytes:
         "annotator": record["annotator"],
         "origin": record["origin"],
         "created": record["created"],
-        "words": _coco_words(record, (photo["width"], photo["height"])),
+        "words": _coco_words(record, photo),
     }
     return _json(document)
 
 
-def _coco_words(record: Mapping[str, Any], size_px: tuple[int, int]) -> list[dict[str, Any]]:
+def _coco_words(record: Mapping[str, Any], photo: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Every word with its times in seconds; bbox is left, top, width, height in pixels, where the word has a place."""
-    narrative = narrative_of(record)
+    narrative = narrative_of(record, photo)
+    size_px = (photo["width"], photo["height"])
     boxes = _kept_boxes(record.get("boxes")) or narrative.word_boxes()
     words: list[dict[str, Any]] = []
     for word, box, located in zip(narrative.words, boxes.boxes_xyxy, boxes.located.tolist(), strict=True):
@@ -148,13 +153,13 @@ def _text(record: Mapping[str, Any], photo: Mapping[str, Any]) -> bytes:
     if not record["text"].strip():
         raise InvalidValue("the text", "is empty, so there is nothing to say about the photo")
     by = f"machine-written, by {record['origin']}"
-    if record["origin"] == PERSON:
+    if record["origin"] == HUMAN:
         by = f"human-written, by {record['annotator']}" if record["annotator"] else "human-written"
     about = " ".join((photo["name"] or photo["id"]).split())
     parts = [
         f"Photo: {about}",
         f"Alt text ({by}):\n{alt_text(record['text'])}",
-        f"Long description ({by}):\n{long_description(narrative_of(record))}",
+        f"Long description ({by}):\n{long_description(narrative_of(record, photo))}",
     ]
     return ("\n\n".join(parts) + "\n").encode()
 

@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
 
 from saywhere.core import Box, BoxSet, Point, Polygon, Region, Trace, WholeImage
+from saywhere.core.narrative import HUMAN
 from saywhere.studio.photos import ID_PATTERN
 
 NARRATIVE_PATTERN = "^[0-9a-f]{16,32}$"
@@ -167,7 +168,7 @@ class NarrativeSent(Message):
     trace: TraceDrawn = TraceDrawn()
     keys: list[KeyPressed] = []
     audio: bool = False
-    origin: Annotated[str, Field(min_length=1, max_length=200)] = "person"
+    origin: Annotated[str, Field(min_length=1, max_length=200)] = HUMAN
     created: AwareDatetime | None = None
     timed_by: Literal["audio", "keys", "even"] | None = None
     boxes: list[BoxXyxy | None] | None = None

@@ -23,6 +23,7 @@ import msgspec
 from saywhere.atomic import write_atomic
 from saywhere.core.alignment import WordBoxes
 from saywhere.core.errors import InvalidFile, InvalidValue, UnknownName
+from saywhere.core.narrative import HUMAN
 from saywhere.core.trace import Trace
 from saywhere.core.words import Word, check_order
 from saywhere.studio.errors import Refused
@@ -159,7 +160,7 @@ def checked(record: Mapping[str, Any]) -> Record:
         "photo": _text(record, "photo", LONGEST_NAME),
         "annotator": _text(record, "annotator", LONGEST_NAME, ""),
         "text": _text(record, "text", MOST_CHARACTERS, ""),
-        "origin": _text(record, "origin", LONGEST_NAME, "person"),
+        "origin": _text(record, "origin", LONGEST_NAME, HUMAN),
         "timed_by": record.get("timed_by"),
         "words": _items(record, "words", MOST_WORDS),
         "trace": _trace(record.get("trace") or {"points": [], "starts": []}),

@@ -29,6 +29,8 @@ _HOW: dict[str, dict[str, Any]] = {
     "JPEG": {"quality": 95, "subsampling": 0},
     "WEBP": {"quality": 95},
 }
+NAMELESS = "photo"
+"""What a photo is called that came without a name."""
 _MOST_NAME = 200
 # What Pillow is known to raise on damaged headers; read_photo knows the rest.
 _DAMAGE = (OSError, SyntaxError, ValueError, EOFError, IndexError, TypeError)
@@ -195,7 +197,7 @@ def plain_name(name: str) -> str:
     """A file's name for people to read: without folders and control characters, and not too long."""
     last = PurePosixPath(name.replace("\\", "/")).name
     seen = "".join(character for character in last if unicodedata.category(character)[0] != "C")
-    return seen.strip()[:_MOST_NAME] or "photo"
+    return seen.strip()[:_MOST_NAME] or NAMELESS
 
 
 def import_folder(store: PhotoStore, folder: Path) -> Iterator[PhotoInfo | InvalidFile]:

@@ -68,7 +68,7 @@ def test_nothing_in_a_kept_narrative_ever_runs(page: Any, address: str):
             "text": payload,
             "annotator": payload,
             "words": words,
-            "origin": "person" if i % 2 else payload,
+            "origin": "human" if i % 2 else payload,
         }
         sent(address + "api/narratives", told)
     go(page, "replay")

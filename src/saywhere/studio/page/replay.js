@@ -60,7 +60,7 @@ export class Replay {
   }
 
   item(narrative) {
-    const person = narrative.origin === "person";
+    const person = narrative.origin === "human";
     const who = person ? narrative.annotator || "A person" : narrative.origin;
     const about = [person ? "" : "written by a model", narrative.created ? new Date(narrative.created).toLocaleString([], { dateStyle: "medium", timeStyle: "short" }) : "", length(narrative)].filter(Boolean).join(" · ");
     return h("li", { class: narrative.id === this.chosen?.id ? "chosen" : "" },
