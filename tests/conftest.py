@@ -1,9 +1,9 @@
-"""Fixtures that every test may use."""
+"""Fixtures that every test may use, and what the last line says of tests that did not run."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -14,6 +14,7 @@ settings.register_profile("saywhere", deadline=None, print_blob=True, derandomiz
 settings.load_profile("saywhere")
 
 SHARED = Path(os.environ.get("SAYWHERE_SHARED", Path(__file__).resolve().parents[2] / "shared"))
+BROWSER_TESTS = "tests/studio/browser/"
 
 
 @pytest.fixture(scope="session")
@@ -27,3 +28,17 @@ def shared() -> Callable[[str], Path]:
         return path
 
     return find
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_sessionfinish(session: pytest.Session) -> Iterator[None]:
+    """Say last how many browser tests did not run, and how to get them: after the reporter's own last line."""
+    yield
+    reporter = session.config.pluginmanager.get_plugin("terminalreporter")
+    skipped = reporter.stats.get("skipped", ()) if reporter else ()  # a worker of xdist reports to another
+    if count := sum(BROWSER_TESTS in report.nodeid for report in skipped):
+        reporter.write_line(
+            f"{count} browser {'test' if count == 1 else 'tests'} did not run: install Chromium (apt install chromium) "
+            "or set SAYWHERE_CHROMIUM to its path, and pip install playwright",
+            yellow=True,
+        )

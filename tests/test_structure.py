@@ -123,6 +123,10 @@ def test_the_top_level_names_are_the_public_face() -> None:
     assert set(dir(saywhere)) >= set(saywhere.__all__)
 
 
+# 21 today; `make bench` has the seconds.
+MOST_MODULES = 30
+
+
 def _run(code: str) -> str:
     return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
 
@@ -133,12 +137,12 @@ def test_importing_saywhere_loads_nothing_heavy() -> None:
     assert loaded.strip() == "[]"
 
 
-def test_importing_saywhere_is_fast() -> None:
-    times = [
-        float(_run("import time; t = time.perf_counter(); import saywhere; print(time.perf_counter() - t)"))
-        for _ in range(3)
-    ]
-    assert min(times) < 0.5
+def test_importing_saywhere_loads_little_beside_numpy() -> None:
+    code = "import sys, numpy; before = set(sys.modules); import saywhere; print(*sorted(set(sys.modules) - before))"
+    loaded = _run(code).split()
+    libraries = {name.split(".")[0] for name in loaded} - set(sys.stdlib_module_names) - {"numpy", "saywhere"}
+    assert libraries == set()
+    assert len(loaded) <= MOST_MODULES, loaded
 
 
 def _asserts(function: ast.FunctionDef) -> bool:

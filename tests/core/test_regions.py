@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-import time
-
 import numpy as np
 import pytest
 import shapely
@@ -97,10 +95,11 @@ def test_a_crossing_outline_weighs_as_exact_geometry_says(corners: int, seed: in
     np.testing.assert_allclose(Polygon(points).weights(Frame.of_grid(2, 4)), expected, atol=0.03)
 
 
-def test_a_scribble_that_crosses_itself_everywhere_is_weighed_at_once() -> None:
-    began_s = time.perf_counter()
+def test_nobody_looks_for_all_crossings_of_a_scribble(monkeypatch: pytest.MonkeyPatch) -> None:
+    # Exact geometry takes minutes here; `make bench` has the seconds.
+    for name in ("intersection", "make_valid", "unary_union"):
+        monkeypatch.delattr(shapely, name)
     weights = Polygon(np.random.default_rng(0).random((2_000, 2))).weights(Frame.of_grid(14, 14))
-    assert time.perf_counter() - began_s < 10
     assert weights.sum() == pytest.approx(1)
 
 

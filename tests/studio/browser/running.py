@@ -104,7 +104,7 @@ def draw(page: Any, line: Sequence[Point], steps: int = 4) -> None:
     page.mouse.up()
 
 
-# Notes what the browser itself says of every pointer event, of the start of the recording, and of attacks.
+# Notes every pointer event and attack as the browser itself sees it, and from when a recording counts its time.
 WATCH = """
 window.seen = {strokes: [], began: null, pwned: [], blocked: [], sounds: []};
 for (const name of ["alert", "confirm", "prompt", "print"]) window[name] = (text) => { seen.pwned.push(String(text)); };
@@ -125,8 +125,10 @@ addEventListener("pointerdown", (event) => {
 }, true);
 addEventListener("pointermove", (event) => { if (down) note(event); }, true);
 addEventListener("pointerup", (event) => { if (down) note(event); down = false; }, true);
-document.addEventListener("DOMContentLoaded", () => {
-  new MutationObserver(() => { if (document.querySelector(".bar.live")) seen.began ??= performance.now(); })
-    .observe(document.querySelector(".dock"), {childList: true, subtree: true});
-});
+const now = performance.now.bind(performance);
+performance.now = () => {
+  const moment = now();
+  if (document.querySelector(".bar.live")) seen.began ??= moment;
+  return moment;
+};
 """

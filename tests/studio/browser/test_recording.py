@@ -14,8 +14,40 @@ import numpy as np
 from .handling import DASH, LOOP, add_photo, expect, export, fetched, go, press, record, sent
 from .running import draw
 
+# The frames of sound at which a recording starts and stops.
+NOTE_FRAMES = """async () => {
+  const { Microphone } = await import("/page/microphone.js");
+  const { frameNow } = Microphone.prototype;
+  seen.frames = [];
+  Microphone.prototype.frameNow = function () { seen.frames.push(frameNow.call(this)); return seen.frames.at(-1); };
+}"""
 
-def test_what_is_exported_is_what_was_drawn_in_order_and_to_20_ms(page: Any, address: str):
+# The voice goes on for ever, and says what time it is when it is told.
+HAND_TURNED = """() => {
+  seen.moment = 0;
+  const sound = seen.sounds.at(-1);
+  sound.loop = true;
+  Object.defineProperty(sound, "currentTime", { get: () => seen.moment, set() {} });
+}"""
+
+# Waits until the browser's storage holds so many points of a recording, which it gets every second.
+KEPT_POINTS = """async (wanted) => {
+  const base = await new Promise((resolve, reject) => {
+    const request = indexedDB.open("saywhere-studio");
+    request.onsuccess = () => resolve(request.result);
+    request.onerror = () => reject(request.error);
+  });
+  for (let tries = 0; ; tries += 1) {
+    const request = base.transaction("pieces").objectStore("pieces").getAll();
+    const pieces = await new Promise((resolve) => { request.onsuccess = () => resolve(request.result); });
+    const kept = pieces.reduce((sum, piece) => sum + piece.points.length, 0);
+    if ((kept >= wanted && pieces.some((piece) => piece.sound.length)) || tries === 600) { base.close(); return kept; }
+    await new Promise((resolve) => { setTimeout(resolve, 50); });
+  }
+}"""
+
+
+def test_what_is_exported_is_what_was_drawn_in_order_and_time(page: Any, address: str):
     add_photo(page)
     record(page, LOOP, DASH, [(0.5, 0.9)])
     press(page, "Stop")
@@ -32,18 +64,17 @@ def test_what_is_exported_is_what_was_drawn_in_order_and_to_20_ms(page: Any, add
     assert len(got) == 3
     apart = np.concatenate(got) - np.concatenate(drawn)
     assert np.abs(apart[:, :2]).max() < 1e-3
-    assert np.abs(apart[:, 2]).max() < 20  # From the start of the recording.
-    assert np.ptp(apart[:, 2]) < 1  # From point to point.
+    assert np.abs(apart[:, 2]).max() < 1
     assert (written["caption"], written["annotator_id"]) == ("a red wall beside a blue one", "ada")
 
 
 def test_the_sound_is_kept_as_plain_wav_as_long_as_the_recording(page: Any, address: str):
+    page.evaluate(NOTE_FRAMES)
     add_photo(page)
     record(page, LOOP)
-    page.wait_for_timeout(700)
     press(page, "Stop")
     expect(page.locator(".paper > .hint")).to_contain_text("with sound")
-    lasted = page.locator(".paper > .hint").inner_text().split(" s ")[0]
+    first, last = page.evaluate("seen.frames")
     press(page, "Save")
     expect(page.get_by_role("heading", name="Saved")).to_be_visible()
     [narrative] = fetched(address + "api/narratives")["narratives"]
@@ -54,7 +85,8 @@ def test_the_sound_is_kept_as_plain_wav_as_long_as_the_recording(page: Any, addr
         kind, rate = (sound.getnchannels(), sound.getsampwidth()), sound.getframerate()
         samples = np.frombuffer(sound.readframes(sound.getnframes()), "<i2")
     assert kind == (1, 2)
-    assert abs(len(samples) / rate - float(lasted)) < 0.35
+    # What the device had not handed on yet when the recording stopped is not in it.
+    assert 0 <= last - first - len(samples) < 0.5 * rate
     assert np.abs(samples).max() > 500
 
 
@@ -100,17 +132,17 @@ def test_a_saved_recording_is_replayed_after_a_reload_with_words_trace_and_sound
 
 def test_the_voice_is_the_clock_of_the_replay(page: Any):
     add_photo(page)
-    record(page, LOOP)
-    page.wait_for_timeout(1200)
+    record(page, LOOP, DASH)
     press(page, "Stop")
     press(page, "Save")
     expect(page.get_by_role("heading", name="Saved")).to_be_visible()
     go(page, "replay")
+    expect(page.get_by_role("button", name="Play", exact=True)).to_be_visible()
+    page.evaluate(HAND_TURNED)
     press(page, "Play")
-    page.wait_for_timeout(600)
-    behind = page.evaluate("Math.abs(seen.sounds.at(-1).currentTime - document.querySelector('.player input').value)")
-    assert page.evaluate("seen.sounds.at(-1).currentTime") > 0.1
-    assert behind < 0.1
+    for moment in ("0.2", "0.1"):
+        page.evaluate(f"seen.moment = {moment}")
+        expect(page.locator(".player input")).to_have_value(moment)
     press(page, "Pause")
     assert page.evaluate("seen.sounds.at(-1).paused")
 
@@ -137,8 +169,8 @@ def test_all_formats_are_downloaded(page: Any, address: str):
 def test_a_recording_survives_the_death_of_its_page_and_a_server_that_does_not_answer(page: Any, address: str):
     add_photo(page)
     record(page, LOOP)
-    page.wait_for_timeout(1300)  # It is kept every second.
     points = sum(len(stroke) for stroke in page.evaluate("seen.strokes"))
+    assert page.evaluate(KEPT_POINTS, points) == points
     again = page.context.new_page()
     page.close()
     again.goto(address)
@@ -163,7 +195,6 @@ def test_a_recording_survives_the_death_of_its_page_and_a_server_that_does_not_a
 def test_sending_again_after_the_sound_was_lost_makes_no_second_narrative(page: Any, address: str):
     add_photo(page)
     record(page, LOOP)
-    page.wait_for_timeout(300)
     press(page, "Stop")
     page.route("**/audio", lambda route: route.abort())
     press(page, "Save")
