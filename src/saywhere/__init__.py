@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 from saywhere.core import (
     AttentionMap,
@@ -34,8 +35,11 @@ from saywhere.core import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from os import PathLike
+    from types import ModuleType
 
+    from saywhere import formats, metrics
     from saywhere.models.patchioner.seer import Seer
 
 __version__ = "0.1.0"
@@ -62,7 +66,10 @@ __all__ = [
     "WholeImage",
     "Word",
     "WordBoxes",
+    "formats",
     "load",
+    "metrics",
+    "read",
     "simplify_many",
     "simplify_phrases",
     "split_words",
@@ -82,3 +89,28 @@ def load(name: str | PathLike[str] = "saywhere-base") -> Seer:
     from saywhere import loading
 
     return loading.load(name)
+
+
+def read(path: str | PathLike[str], format: str | None = None) -> Iterator[Any]:  # noqa: A002 - the word for it
+    """The values of a data file, in its order; a record that is not right is an `InvalidRecord` that says why.
+
+    format: a name out of `saywhere.formats.FORMATS`; told by the file's content if not given.
+
+    >>> first = next(read("examples/narratives.jsonl"))
+    >>> first.image_id
+    'kitchen'
+    """
+    from saywhere import formats
+
+    return formats.read(path, format)
+
+
+def __getattr__(name: str) -> ModuleType:
+    # Imported when they are first asked for: `import saywhere` is for everyone.
+    if name in ("formats", "metrics"):
+        return import_module(f"saywhere.{name}")
+    raise AttributeError(f"module 'saywhere' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -30,6 +30,9 @@ class WordBoxes:
 
     boxes_xyxy: (n, 4) fractions within [0, 1], x1 ≤ x2, y1 ≤ y2; NaN where the word is unlocated.
     located: (n,) False where nothing tells the word's place.
+
+    >>> WordBoxes([(0.1, 0.1, 0.4, 0.5), (float("nan"),) * 4])
+    <WordBoxes of 2 words, 1 located>
     """
 
     boxes_xyxy: Floats
@@ -50,6 +53,9 @@ class WordBoxes:
         known.flags.writeable = False
         object.__setattr__(self, "boxes_xyxy", boxes)
         object.__setattr__(self, "located", known)
+
+    def __repr__(self) -> str:
+        return f"<WordBoxes of {len(self)} words, {int(self.located.sum())} located>"
 
     def __len__(self) -> int:
         return len(self.boxes_xyxy)
@@ -87,6 +93,9 @@ def word_boxes(words: Sequence[Word], trace: Trace, reach_s: float = REACH_S) ->
     A point on the border of two windows belongs to the later word; the last word's window is closed. A word without
     points gets the place at its mid-time, on the line between the nearest points before and after, if both lie
     within `reach_s` of it and the pen was down in between. Otherwise it is unlocated.
+
+    >>> word_boxes([Word("cup", 0, 1)], Trace([(0.1, 0.2, 0.0), (0.3, 0.4, 0.5)])).boxes_xyxy.tolist()
+    [[0.1, 0.2, 0.3, 0.4]]
     """
     boxes = np.full((len(words), 4), np.nan)
     if not len(trace) or not words:
@@ -132,6 +141,11 @@ def trace_through(words: Sequence[Word], boxes: WordBoxes, rate_hz: float = 60.0
     that is long enough, otherwise also in the first `travel_share` of the word's own window. Where windows have length
     and do not overlap, the box that `word_boxes` reads back covers the one given here. One segment; points at
     `rate_hz`, and never fewer than the circle needs.
+
+    >>> words = [Word("cup", 0, 1)]
+    >>> trace = trace_through(words, WordBoxes([(0.2, 0.2, 0.4, 0.4)]))
+    >>> word_boxes(words, trace).boxes_xyxy.round(2).tolist()
+    [[0.2, 0.2, 0.4, 0.4]]
     """
     if len(words) != len(boxes):
         raise InvalidValue("word boxes", f"{len(boxes)} boxes for {len(words)} words")

@@ -20,7 +20,11 @@ DEFAULT_SHAPE = (64, 64)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class AttentionMap:
-    """values: (h, w), at least 0 and not all 0, laid evenly over the whole image. Only ratios mean something."""
+    """values: (h, w), at least 0 and not all 0, laid evenly over the whole image. Only ratios mean something.
+
+    >>> AttentionMap([[0, 1], [2, 1]])
+    <AttentionMap of 2×2>
+    """
 
     values: Floats
 
@@ -31,6 +35,10 @@ class AttentionMap:
         if not array.any():
             raise InvalidValue("attention map", "is zero everywhere: it says nothing about where people look")
         object.__setattr__(self, "values", array)
+
+    def __repr__(self) -> str:
+        rows, cols = self.values.shape
+        return f"<AttentionMap of {rows}×{cols}>"
 
     @classmethod
     def from_trace(cls, trace: Trace, shape: tuple[int, int] = DEFAULT_SHAPE, sigma: float = 0.02) -> AttentionMap:

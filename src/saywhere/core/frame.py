@@ -28,6 +28,12 @@ class Frame:
     grid: rows and columns of the patch grid that covers the input evenly.
     span: width and height of the whole photo, in input pixels. Larger than the input when the photo is cropped.
     offset: where the photo's left and top edges lie, in input pixels. Negative when cropped, positive when padded.
+
+    >>> frame = Frame.squash(photo_size=(640, 480), input_size=(224, 224), patch=16)
+    >>> frame.grid
+    (14, 14)
+    >>> frame.cells([(0.99, 0.01)]).tolist()
+    [[0, 13]]
     """
 
     photo_size: Size

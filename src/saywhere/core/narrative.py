@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from textwrap import shorten
 
 from saywhere.core.alignment import REACH_S, WordBoxes, word_boxes
 from saywhere.core.errors import InvalidValue
@@ -23,6 +24,12 @@ class Narrative:
     trace: where the speaker pointed; empty if nobody did.
     audio: reference to the recording, as the data set names it; empty if there is none.
     origin: HUMAN, or the name of the model that made it.
+
+    >>> said = Narrative("139", "a red cup", (Utterance("a red cup", 0, 1),), Trace([(0.1, 0.2, 0.0), (0.3, 0.4, 1.0)]))
+    >>> said
+    <Narrative of image '139': 'a red cup', 3 words, 2 points, human>
+    >>> [word.text for word in said.words]
+    ['a', 'red', 'cup']
     """
 
     image_id: str
@@ -39,6 +46,11 @@ class Narrative:
             raise InvalidValue("narrative", "names no image", "image_id must not be empty")
         object.__setattr__(self, "utterances", tuple(self.utterances))
         check_order(self.utterances)
+
+    def __repr__(self) -> str:
+        begins = shorten(self.caption, 60, placeholder=" …")
+        counts = f"{len(self.words)} words, {len(self.trace)} points"
+        return f"<Narrative of image {self.image_id!r}: {begins!r}, {counts}, {self.origin}>"
 
     @property
     def id(self) -> str:

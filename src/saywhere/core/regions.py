@@ -15,11 +15,17 @@ from saywhere.core.frame import Frame
 from saywhere.core.types import Floats
 
 _LINES = 64
+_FARTHEST = 10.0
+"""In widths or heights of the photo: people overshoot an edge, but not by that much."""
 
 
 @runtime_checkable
 class Region(Protocol):
-    """Anything that can be pointed at. `Trace` is one too."""
+    """Anything that can be pointed at. `Trace` is one too.
+
+    >>> isinstance(Box(0, 0, 0.5, 0.5), Region)
+    True
+    """
 
     def weights(self, frame: Frame) -> Floats:
         """(rows, cols) weights of the patches, at least 0, summing to 1. InvalidValue if the frame sees none of it."""
@@ -28,7 +34,11 @@ class Region(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class WholeImage:
-    """All of the photo that the frame sees."""
+    """All of the photo that the frame sees.
+
+    >>> WholeImage().weights(Frame.of_grid(1, 4)).tolist()
+    [[0.25, 0.25, 0.25, 0.25]]
+    """
 
     def weights(self, frame: Frame, by: Literal["uniform", "gaussian", "centre"] = "uniform") -> Floats:
         """by: "uniform"; "gaussian", exp(−a²−b²) with a, b from −1 to 1 across the grid; "centre", one patch.
@@ -52,7 +62,11 @@ class WholeImage:
 
 @dataclass(frozen=True, slots=True)
 class Patch:
-    """One cell of the grid."""
+    """One cell of the grid.
+
+    >>> Patch(0, 1).weights(Frame.of_grid(1, 3)).tolist()
+    [[0.0, 1.0, 0.0]]
+    """
 
     row: int
     col: int
@@ -67,7 +81,11 @@ class Patch:
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """One place. x, y: fractions of the image."""
+    """One place. x, y: fractions of the image.
+
+    >>> Point(0.9, 0.5).weights(Frame.of_grid(1, 3)).tolist()
+    [[0.0, 0.0, 1.0]]
+    """
 
     x: float
     y: float
@@ -86,7 +104,11 @@ class Point:
 
 @dataclass(frozen=True, slots=True)
 class Box:
-    """A rectangle. Corners in fractions of the image, x1 < x2, y1 < y2; what leaves the image is ignored."""
+    """A rectangle. Corners in fractions of the image, x1 < x2, y1 < y2; what leaves the image is ignored.
+
+    >>> Box(0, 0, 0.5, 1).weights(Frame.of_grid(1, 4)).tolist()
+    [[0.5, 0.5, 0.0, 0.0]]
+    """
 
     x1: float
     y1: float
@@ -95,10 +117,28 @@ class Box:
 
     def __post_init__(self) -> None:
         owned(self.xyxy, "box", (4,))
+        if max(map(abs, self.xyxy)) > _FARTHEST:
+            raise InvalidValue(
+                f"box {self.xyxy}",
+                "lies far outside: corners are fractions of the photo's width and height",
+                f"if these are pixels: Box.from_px({', '.join(map(str, self.xyxy))}, size_px=(width, height))",
+            )
         if self.x1 >= self.x2 or self.y1 >= self.y2:
             raise InvalidValue(
                 f"box {self.xyxy}", "has no area", "corners go x1 < x2, y1 < y2; for one place use Point"
             )
+
+    @classmethod
+    def from_px(cls, x1: float, y1: float, x2: float, y2: float, size_px: tuple[int, int]) -> Box:
+        """A box given in pixels. size_px: width and height of the photo.
+
+        >>> Box.from_px(10, 20, 100, 200, size_px=(200, 400))
+        Box(x1=0.05, y1=0.05, x2=0.5, y2=0.5)
+        """
+        width, height = size_px
+        if not (width > 0 and height > 0):
+            raise InvalidValue("size_px", f"is {size_px}, not a width and a height above 0")
+        return cls(x1 / width, y1 / height, x2 / width, y2 / height)
 
     @property
     def xyxy(self) -> tuple[float, float, float, float]:
@@ -114,7 +154,11 @@ class Box:
 
 @dataclass(frozen=True, slots=True)
 class BoxSet:
-    """Several boxes meant together."""
+    """Several boxes meant together.
+
+    >>> BoxSet([Box(0, 0, 0.2, 1), Box(0.8, 0, 1, 1)]).weights(Frame.of_grid(1, 4)).tolist()
+    [[0.5, 0.0, 0.0, 0.5]]
+    """
 
     boxes: tuple[Box, ...]
 
@@ -134,7 +178,11 @@ class BoxSet:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Mask:
-    """A map over the whole photo, of any resolution. values: (h, w), at least 0; booleans make a plain mask."""
+    """A map over the whole photo, of any resolution. values: (h, w), at least 0; booleans make a plain mask.
+
+    >>> Mask([[0, 1], [0, 1]]).weights(Frame.of_grid(1, 2)).tolist()
+    [[0.0, 1.0]]
+    """
 
     values: Floats
 
@@ -144,6 +192,10 @@ class Mask:
             raise InvalidValue("mask", "is empty" if not array.any() else "holds negative values")
         object.__setattr__(self, "values", array)
 
+    def __repr__(self) -> str:
+        rows, cols = self.values.shape
+        return f"<Mask of {rows}×{cols}>"
+
     def weights(self, frame: Frame) -> Floats:
         """Each patch weighs as much as lies on it, by area."""
         return _normalised(area_sums(self.values, frame), "mask", frame)
@@ -151,7 +203,11 @@ class Mask:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Polygon:
-    """An outline, such as a lasso. points_xy: (n ≥ 3, 2) fractions; closed by itself, and it may cross itself."""
+    """An outline, such as a lasso. points_xy: (n ≥ 3, 2) fractions; closed by itself, and it may cross itself.
+
+    >>> Polygon([(0, 0), (1, 0), (0, 1)]).weights(Frame.of_grid(1, 2)).tolist()
+    [[0.75, 0.25]]
+    """
 
     points_xy: Floats
 
@@ -160,6 +216,9 @@ class Polygon:
         if len(points) < 3:
             raise InvalidValue("polygon", f"has {len(points)} points; an outline needs three")
         object.__setattr__(self, "points_xy", points)
+
+    def __repr__(self) -> str:
+        return f"<Polygon of {len(self.points_xy)} points>"
 
     def weights(self, frame: Frame) -> Floats:
         """Each patch weighs as much as it is covered; what an outline goes round twice is outside again.

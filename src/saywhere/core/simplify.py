@@ -17,6 +17,10 @@ def simplify_many(traces: Sequence[Trace], tolerance: ArrayLike, size: tuple[flo
     """Each trace with fewer points. See `Trace.simplify`.
 
     tolerance: one number, or one for each trace.
+
+    >>> from saywhere.core.trace import Trace
+    >>> simplify_many([Trace([(0, 0, 0), (0.5, 0.001, 1), (1, 0, 2)])], 5, size=(640, 480))
+    [<Trace of 2 points, 2.00 s>]
     """
     tolerances = np.broadcast_to(np.asarray(tolerance, dtype=np.float64), (len(traces),))
     if not traces:

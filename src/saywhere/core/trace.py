@@ -23,6 +23,12 @@ class Trace:
     points: (n, 3) float64, columns x, y, t. x and y are fractions of the image's width and height and may leave
         [0, 1], because people overshoot the edge. t is seconds and never decreases.
     starts: index of the first point of each segment. Between segments the pen was up: that gap is not motion.
+
+    >>> trace = Trace([(0.1, 0.5, 0.0), (0.2, 0.5, 0.5), (0.9, 0.5, 2.0)])
+    >>> trace
+    <Trace of 3 points, 2.00 s>
+    >>> trace.between(0, 1).points.tolist()
+    [[0.1, 0.5, 0.0], [0.2, 0.5, 0.5]]
     """
 
     points: Floats

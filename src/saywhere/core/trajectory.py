@@ -20,7 +20,11 @@ LEAST, MOST = 1, 5
 
 @dataclass(frozen=True, slots=True)
 class Phrase:
-    """A stretch of speech and how much it matters, from 1 (function words) to 5."""
+    """A stretch of speech and how much it matters, from 1 (function words) to 5.
+
+    >>> Phrase(0.5, 1.25, importance=5)
+    Phrase(start_s=0.5, end_s=1.25, importance=5)
+    """
 
     start_s: float
     end_s: float
@@ -39,6 +43,10 @@ def simplify_phrases(trace: Trace, phrases: Sequence[Phrase], size: tuple[float,
     phrases: in the order of time, not overlapping. Points between them are treated as a phrase of importance 1.
     size: width and height of the image, in pixels. The first and last point of each phrase and of each segment stay,
     and every point keeps its time.
+
+    >>> bent = Trace([(0, 0, 0), (0.5, 0.02, 1), (1, 0, 2)])
+    >>> [len(simplify_phrases(bent, [Phrase(0, 3, importance)], (640, 480))) for importance in (1, 5)]
+    [2, 3]
     """
     if not len(trace):
         return trace

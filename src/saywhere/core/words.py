@@ -17,6 +17,9 @@ class Utterance:
     """Something said without a pause in the transcript's timing: one word, or several.
 
     text: as transcribed. start_s, end_s: seconds, start ≤ end; equal where the aligner found no duration.
+
+    >>> Utterance("a red cup", 0.5, 1.25)
+    Utterance(text='a red cup', start_s=0.5, end_s=1.25)
     """
 
     text: str
@@ -33,7 +36,11 @@ class Utterance:
 
 
 class Word(Utterance):
-    """One word: an utterance without white space."""
+    """One word: an utterance without white space.
+
+    >>> Word("cup", 1.0, 1.25).text
+    'cup'
+    """
 
     __slots__ = ()
 
@@ -60,6 +67,9 @@ def split_words(utterances: Sequence[Utterance]) -> tuple[Word, ...]:
     latest. One of no length borrows time: it reaches back to the middle of the utterance before it and on to the
     middle of the one after it, which are shortened by as much; one that is asked from both sides lends a quarter to
     each. Neighbouring utterances of no length borrow as one. Utterances without any word (white space) give none.
+
+    >>> [(word.text, word.start_s, word.end_s) for word in split_words([Utterance("red cup", 1.0, 2.0)])]
+    [('red', 1.0, 1.5), ('cup', 1.5, 2.0)]
     """
     spoken = [u for u in utterances if u.text.split()]
     check_order(spoken)

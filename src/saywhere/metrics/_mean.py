@@ -27,6 +27,8 @@ class MeanScore:
     `undefined`. Fed with one item, `compute` returns what the metric's function returns.
     """
 
+    higher_is_better = True
+
     def __init__(self) -> None:
         self._scores: list[float] = []
 

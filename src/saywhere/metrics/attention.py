@@ -125,6 +125,8 @@ class CC(MeanScore):
 class KL(MeanScore):
     """Mean of `kl` over images."""
 
+    higher_is_better = False
+
     def update(self, saliency: ArrayLike, human: ArrayLike) -> None:
         """Add one image: two maps (h, w)."""
         self._scores.append(kl(saliency, human))

@@ -83,6 +83,8 @@ def dense_map(images: Iterable[tuple[DetectedRegions, TrueRegions]], similarity:
 class DenseMAP:
     """`dense_map` image by image. Captions are scored once, in `compute`."""
 
+    higher_is_better = True
+
     def __init__(self, similarity: Similarity) -> None:
         self.similarity = similarity
         self._claims = _Claims()

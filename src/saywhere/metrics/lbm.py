@@ -63,6 +63,8 @@ def located_boxes(boxes_xyxy: ArrayLike) -> Floats:
 class LBM:
     """The mean LBM distance over pairs of traces that arrive one after the other or in batches."""
 
+    higher_is_better = False
+
     def __init__(self, k: int = 0, protocol: str = "paper") -> None:
         self.k, self.protocol = _checked_k(k), _checked_protocol(protocol)
         self.reset()

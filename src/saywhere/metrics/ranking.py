@@ -165,6 +165,8 @@ class IoUAt(MeanScore):
 class RankBiasedOverlap:
     """Mean of `rank_biased_overlap` over pairs of rankings, part by part."""
 
+    higher_is_better = True
+
     def __init__(self, p: float) -> None:
         self.p = p
         self._scores: list[RBO] = []

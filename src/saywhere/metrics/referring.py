@@ -68,6 +68,8 @@ def giou(predicted: Sequence[ArrayLike], target: Sequence[ArrayLike]) -> float:
 class PrecisionAt:
     """`precision_at` over batches."""
 
+    higher_is_better = True
+
     def __init__(self, threshold: float = 0.5) -> None:
         if not 0 < threshold <= 1:
             raise InvalidValue("IoU threshold", f"{threshold} is not in (0, 1]")
@@ -102,6 +104,8 @@ class _Areas(NamedTuple):
 
 class _MaskMetric:
     """What `CIoU` and `GIoU` share: the areas of every pair seen."""
+
+    higher_is_better = True
 
     def __init__(self) -> None:
         self._batches: list[_Areas] = []

@@ -52,6 +52,8 @@ def scanpath_distance(
 class ScanpathDistance(MeanScore):
     """Mean of `scanpath_distance` over pairs of paths."""
 
+    higher_is_better = False
+
     def __init__(self, method: Method = "dtw", *, aspect: float = 1.0, grid: tuple[int, int] = (5, 5)) -> None:
         super().__init__()
         self.method: Method = method

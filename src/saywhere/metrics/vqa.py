@@ -62,6 +62,8 @@ def vqa_accuracy(
 class VQAAccuracy:
     """`vqa_accuracy` over batches."""
 
+    higher_is_better = True
+
     def __init__(self, *, normalise: Normalise = "official") -> None:
         if normalise not in ("official", "always"):
             raise UnknownName("normalisation", normalise, ("official", "always"))
@@ -118,6 +120,8 @@ def yes_no_scores(predictions: Sequence[str | bool], targets: Sequence[str | boo
 
 class YesNo:
     """`yes_no_scores` over batches."""
+
+    higher_is_better = True
 
     def __init__(self) -> None:
         self._counts: Counter[tuple[bool, bool]] = Counter()

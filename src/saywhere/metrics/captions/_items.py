@@ -89,6 +89,8 @@ def joined(parts: Sequence[CaptionSet[Id]]) -> CaptionSet[Id]:
 class Accumulator(Generic[Tally]):
     """update, compute, reset around the two halves of a metric: what is kept of a batch, and the scores of all."""
 
+    higher_is_better = True
+
     def __init__(
         self,
         tally: Callable[[CaptionSet[int | str]], Tally],
