@@ -15,7 +15,7 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from saywhere.learn import Event, Recipe, StepDone, find_checkpoint, read_measured, train
+from saywhere.learn import Event, Recipe, StepDone, find_checkpoint, read_log, train
 from saywhere.learn.recipe import parse_recipe
 from tests.learn.tiny import register_all
 
@@ -89,7 +89,7 @@ def steps_of(out_dir: Path) -> list[dict[str, Any]]:
     """What a run's log says of each step, but for the time it took."""
     return [
         {"step": r.step, "epoch": r.epoch, "losses": r.losses, "lr": r.lr, "norm": r.grad_norm, "items": r.items}
-        for r in read_measured(out_dir / "log.jsonl")
+        for r in read_log(out_dir / "log.jsonl")
         if isinstance(r, StepDone)
     ]
 

@@ -16,7 +16,7 @@ from saywhere.core.errors import InvalidValue
 from saywhere.language.vocabulary import END_ID, PAD_ID
 from saywhere.learn import Recipe, known_tasks, make_task
 from saywhere.learn.batches import Plan, load_steps
-from saywhere.learn.learner import Learner, Outcome
+from saywhere.learn.learner import Learner, StepResult
 from saywhere.learn.processes import Processes
 from saywhere.learn.recipe import parse_recipe
 from saywhere.models.patchioner.data import save_pairs, save_texts
@@ -136,7 +136,7 @@ def _recipe(table: Mapping[str, Any], folder: Path) -> Recipe:
     return parse_recipe({"task": table["task"], **changed, "train": train}, "test")
 
 
-def _one_step(recipe: Recipe, accumulate: int) -> Outcome:
+def _one_step(recipe: Recipe, accumulate: int) -> StepResult:
     task = make_task(recipe)
     torch.manual_seed(0)
     model = task.build(torch.Generator().manual_seed(0))
@@ -144,7 +144,7 @@ def _one_step(recipe: Recipe, accumulate: int) -> Outcome:
     items = task.train_items()
     plan = Plan(len(items), recipe.train.batch_size, 1)
     (step,) = load_steps(task, items, plan, 0, 1, Processes(), accumulate, 0)
-    return learner.learn(step, 0, recipe.train.lr)
+    return learner.train_step(step, 0, recipe.train.lr)
 
 
 def test_every_task_is_among_the_cases() -> None:

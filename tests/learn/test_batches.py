@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from saywhere.core.errors import InvalidValue
 from saywhere.learn import Recipe, make_task
-from saywhere.learn.batches import LoadedPiece, Plan, load_steps, pieces_of, to_device
+from saywhere.learn.batches import LoadedMicroBatch, Plan, load_steps, micro_batches_of, to_device
 from saywhere.learn.processes import Processes
 from saywhere.learn.randomness import derived_seed
 
@@ -36,11 +36,13 @@ def test_epochs_and_seeds_have_different_orders() -> None:
 
 @given(batch=st.lists(st.integers(), min_size=1, max_size=20), size=st.integers(1, 4), accumulate=st.integers(1, 4))
 def test_processes_and_pieces_share_a_batch_out_whole(batch: list[int], size: int, accumulate: int) -> None:
-    pieces = [p for rank in range(size) for p in pieces_of(7, tuple(batch), Processes(rank, size), accumulate)]
-    real = [piece for piece in pieces if piece.weight]
-    assert [index for piece in real for index in piece.indices] == batch
-    assert sum(piece.weight for piece in pieces) == pytest.approx(1)
-    assert all(any(pieces_of(7, tuple(batch), Processes(rank, size), accumulate)) for rank in range(size))
+    micro_batches = [
+        p for rank in range(size) for p in micro_batches_of(7, tuple(batch), Processes(rank, size), accumulate)
+    ]
+    real = [micro_batch for micro_batch in micro_batches if micro_batch.weight]
+    assert [index for micro_batch in real for index in micro_batch.indices] == batch
+    assert sum(micro_batch.weight for micro_batch in micro_batches) == pytest.approx(1)
+    assert all(any(micro_batches_of(7, tuple(batch), Processes(rank, size), accumulate)) for rank in range(size))
     assert max(len(p.indices) for p in real) - min(len(p.indices) for p in real) <= 1 or len(batch) < size * accumulate
 
 
@@ -49,14 +51,16 @@ def test_data_without_items_is_refused() -> None:
         Plan(0, 4, 0)
 
 
-def _load(recipe: Recipe, workers: int) -> list[list[LoadedPiece]]:
+def _load(recipe: Recipe, workers: int) -> list[list[LoadedMicroBatch]]:
     task = make_task(recipe)
     return list(load_steps(task, task.train_items(), Plan(20, 8, 1), 2, 6, Processes(), 2, workers))
 
 
 def test_workers_load_what_the_trainer_would_have_loaded(tiny: Callable[..., Recipe]) -> None:
     alone, helped = _load(tiny(), 0), _load(tiny(), 1)
-    assert [piece.piece for step in alone for piece in step] == [piece.piece for step in helped for piece in step]
+    assert [micro_batch.micro_batch for step in alone for micro_batch in step] == [
+        micro_batch.micro_batch for step in helped for micro_batch in step
+    ]
     for one, other in zip(alone, helped, strict=True):
         for a, b in zip(one, other, strict=True):
             assert torch.equal(a.batch["x"], b.batch["x"])

@@ -15,12 +15,12 @@ from torch import nn
 from saywhere.core.errors import InvalidFile
 from saywhere.learn.checkpoint import (
     Snapshot,
-    clear_leftovers,
-    fit_weights,
     list_checkpoints,
     load_checkpoint,
+    load_weights,
     newest_intact,
     remove_old,
+    remove_partial,
     save_checkpoint,
     step_of,
     verify_checkpoint,
@@ -135,7 +135,7 @@ def test_half_written_checkpoints_are_never_seen_and_can_be_cleared(tmp_path: Pa
     left.mkdir()
     (left / "model.safetensors").write_bytes(b"half")
     assert newest_intact(tmp_path) == (tmp_path / "step-00000001", [])
-    clear_leftovers(tmp_path)
+    remove_partial(tmp_path)
     assert not left.exists()
 
 
@@ -191,7 +191,7 @@ def test_tied_weights_come_back_tied(tmp_path: Path) -> None:
     tensors, about = optimizer_tensors(optimizer, model)
     path = save_checkpoint(tmp_path, 1, Snapshot(model.state_dict(), None, tensors, about, {}))
     loaded = load_checkpoint(path)
-    fit_weights(other, loaded.model, path)
+    load_weights(other, loaded.model, path)
     assert other.out.weight is other.words.weight
     assert torch.equal(other.words.weight, model.words.weight)
     assert loaded.ema is None
@@ -213,7 +213,7 @@ def test_the_optimizer_comes_back_to_the_bit(tmp_path: Path) -> None:
     loaded = load_checkpoint(
         save_checkpoint(tmp_path, 3, Snapshot(models[0].state_dict(), None, tensors, json.loads(json.dumps(about)), {}))
     )
-    fit_weights(models[1], loaded.model, "saved")
+    load_weights(models[1], loaded.model, "saved")
     restore_optimizer(second, models[1], loaded.optimizer, loaded.optimizer_about, "saved")
     for model, optimizer in zip(models, (first, second), strict=True):
         optimizer.zero_grad()
@@ -234,7 +234,7 @@ def test_weights_that_do_not_fit_are_named() -> None:
     saved = nn.ModuleDict({"words": nn.Embedding(10, 2), "old": nn.Linear(1, 1)}).state_dict()
     model = nn.ModuleDict({"words": nn.Embedding(9, 2), "new": nn.Linear(1, 1)})
     with pytest.raises(InvalidFile) as caught:
-        fit_weights(model, saved, "run/step-1")
+        load_weights(model, saved, "run/step-1")
     message = str(caught.value)
     assert message.startswith(
         "run/step-1: the weights do not fit the model: new.weight is missing; new.bias is missing"
@@ -242,4 +242,4 @@ def test_weights_that_do_not_fit_are_named() -> None:
     assert "old.weight is unknown to the model" in message
     assert "and 1 more (were they made with another [model] section or another vocabulary?)" in message
     with pytest.raises(InvalidFile, match=r"words\.weight is \(10, 2\), the model needs \(9, 2\)"):
-        fit_weights(nn.ModuleDict({"words": nn.Embedding(9, 2)}), {"words.weight": saved["words.weight"]}, "run")
+        load_weights(nn.ModuleDict({"words": nn.Embedding(9, 2)}), {"words.weight": saved["words.weight"]}, "run")

@@ -1,4 +1,4 @@
-"""One step: sums over pieces, clipping, moving averages, precision, lost numbers."""
+"""One step: sums over micro-batches, clipping, moving averages, precision, lost numbers."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from torch import Tensor, nn
 
 from saywhere.core.errors import InvalidValue
 from saywhere.learn import Recipe, TrainingDiverged, make_task
-from saywhere.learn.batches import LoadedPiece, Piece, Plan, load_steps
+from saywhere.learn.batches import LoadedMicroBatch, MicroBatch, Plan, load_steps
 from saywhere.learn.ema import MovingAverage
-from saywhere.learn.learner import Learner, Outcome, clip, gradient_norm
+from saywhere.learn.learner import Learner, StepResult, clip, gradient_norm
 from saywhere.learn.precision import check_precision, loss_scaler
 from saywhere.learn.processes import Processes, pick_device
 
 
-def _learner(recipe: Recipe, **options: Any) -> tuple[Learner, list[list[LoadedPiece]]]:
+def _learner(recipe: Recipe, **options: Any) -> tuple[Learner, list[list[LoadedMicroBatch]]]:
     task = make_task(recipe)
     torch.manual_seed(0)
     learner = Learner(task, task.build(torch.Generator()), recipe.train, seed=1, processes=Processes(), **options)
@@ -28,12 +28,14 @@ def _learner(recipe: Recipe, **options: Any) -> tuple[Learner, list[list[LoadedP
     return learner, list(steps)
 
 
-def _learn(recipe: Recipe, **options: Any) -> tuple[Learner, list[Outcome]]:
+def _learn(recipe: Recipe, **options: Any) -> tuple[Learner, list[StepResult]]:
     learner, steps = _learner(recipe, **options)
-    return learner, [learner.learn(pieces, step, recipe.train.lr) for step, pieces in enumerate(steps)]
+    return learner, [
+        learner.train_step(micro_batches, step, recipe.train.lr) for step, micro_batches in enumerate(steps)
+    ]
 
 
-def _close(a: list[Outcome], b: list[Outcome]) -> bool:
+def _close(a: list[StepResult], b: list[StepResult]) -> bool:
     return all(
         math.isclose(x.grad_norm, y.grad_norm, rel_tol=1e-4)
         and all(math.isclose(x.losses[name], y.losses[name], rel_tol=1e-5) for name in x.losses)
@@ -64,7 +66,7 @@ def test_a_step_of_adam_is_the_one_computed_by_hand(tiny: Callable[..., Recipe])
     before = weight.detach().clone()
     batch = steps[0][0].batch
     (gradient,) = torch.autograd.grad((learner.model(batch["x"]) - batch["y"]).square().mean(), [weight])
-    learner.learn(steps[0], 0, 0.1)
+    learner.train_step(steps[0], 0, 0.1)
     # Bias-corrected first step: m = g, v = g², so each weight moves by lr · g / (|g| + eps).
     torch.testing.assert_close(weight.detach(), before - 0.1 * gradient / (gradient.abs() + 1e-8))
 
@@ -92,7 +94,7 @@ def test_clipping_reaches_the_update_and_the_norm_is_of_before(tiny: Callable[..
     free, _ = _learner(tiny("train.clip_norm=1e9", "train.optimizer=adam", "train.eps=1e3", "model.dropout=0.0"))
     held, steps = _learner(tiny("train.clip_norm=0.01", "train.optimizer=adam", "train.eps=1e3", "model.dropout=0.0"))
     start = torch.nn.utils.parameters_to_vector(free.model.parameters()).detach()
-    norms = [learner.learn(steps[0], 0, 1.0).grad_norm for learner in (free, held)]
+    norms = [learner.train_step(steps[0], 0, 1.0).grad_norm for learner in (free, held)]
     # With so large an eps Adam's first step is lr · g / eps: lengths of updates are lengths of gradients.
     moved = [
         float((torch.nn.utils.parameters_to_vector(learner.model.parameters()).detach() - start).norm()) * 1e3
@@ -131,7 +133,7 @@ def test_a_moving_average_has_the_newest_buffers() -> None:
 def test_the_average_is_measured_if_there_is_one(tiny: Callable[..., Recipe]) -> None:
     learner, _ = _learn(tiny())
     assert learner.ema is not None
-    assert learner.measured_model is learner.ema.model
+    assert learner.eval_model is learner.ema.model
     assert not torch.equal(learner.ema.model[0].weight, learner.model[0].weight)  # type: ignore[index]
 
 
@@ -139,18 +141,20 @@ def test_noise_is_of_the_step_alone(tiny: Callable[..., Recipe]) -> None:
     one, steps = _learner(tiny("model.dropout=0.5"))
     other, _ = _learner(tiny("model.dropout=0.5"))
     torch.manual_seed(99)
-    first = one.learn(steps[0], 0, 0.01)
+    first = one.train_step(steps[0], 0, 0.01)
     torch.rand(7)
-    assert other.learn(steps[0], 0, 0.01) == first
+    assert other.train_step(steps[0], 0, 0.01) == first
 
 
 def test_noise_differs_from_step_to_step_and_from_piece_to_piece(tiny: Callable[..., Recipe]) -> None:
-    def loss(piece: Piece) -> float:
+    def loss(micro_batch: MicroBatch) -> float:
         learner, steps = _learner(tiny("model.dropout=0.5"))
-        return learner.learn([LoadedPiece(piece, steps[0][0].batch)], piece.step, 0.01).losses["loss"]
+        return learner.train_step([LoadedMicroBatch(micro_batch, steps[0][0].batch)], micro_batch.step, 0.01).losses[
+            "loss"
+        ]
 
     places = [(0, 0), (1, 0), (0, 1), (1, 1)]
-    assert len({loss(Piece(step, number, (0,), 1, 1.0)) for step, number in places}) == len(places)
+    assert len({loss(MicroBatch(step, number, (0,), 1, 1.0)) for step, number in places}) == len(places)
 
 
 def test_a_loss_scale_is_part_of_what_is_saved(tiny: Callable[..., Recipe]) -> None:
@@ -206,7 +210,7 @@ class _Scripted:
 
 def _scripted(
     recipe: Recipe, losses: Callable[[Tensor], dict[str, Any]], scaler: torch.amp.GradScaler | None = None
-) -> tuple[Learner, list[LoadedPiece]]:
+) -> tuple[Learner, list[LoadedMicroBatch]]:
     learner = Learner(
         _Scripted(losses),  # type: ignore[arg-type]
         nn.Linear(1, 1, bias=False),
@@ -215,19 +219,19 @@ def _scripted(
         processes=Processes(),
         scaler=scaler,
     )
-    return learner, [LoadedPiece(Piece(0, 0, (0,), 1, 1.0), None)]
+    return learner, [LoadedMicroBatch(MicroBatch(0, 0, (0,), 1, 1.0), None)]
 
 
 def test_an_overflow_under_scaling_leaves_the_step_out_until_there_is_nothing_left_to_scale(
     tiny: Callable[..., Recipe],
 ) -> None:
     scaler = torch.amp.GradScaler("cpu", init_scale=2.0)
-    learner, pieces = _scripted(tiny(), lambda w: {"loss": (w.sum() - w.detach().sum()).sqrt()}, scaler)
+    learner, micro_batches = _scripted(tiny(), lambda w: {"loss": (w.sum() - w.detach().sum()).sqrt()}, scaler)
     before = learner.model.weight.clone()  # type: ignore[operator]
-    assert math.isinf(learner.learn(pieces, 0, 0.1).grad_norm)
+    assert math.isinf(learner.train_step(micro_batches, 0, 0.1).grad_norm)
     assert torch.equal(learner.model.weight, before)  # type: ignore[arg-type]
     with pytest.raises(TrainingDiverged, match="step 2: the gradient's norm is inf"):
-        learner.learn(pieces, 1, 0.1)
+        learner.train_step(micro_batches, 1, 0.1)
 
 
 @pytest.mark.parametrize(
@@ -244,10 +248,10 @@ def test_an_overflow_under_scaling_leaves_the_step_out_until_there_is_nothing_le
 def test_a_lost_number_stops_the_step_with_the_weights_as_before(
     tiny: Callable[..., Recipe], losses: Callable[[Tensor], dict[str, Tensor]], message: str
 ) -> None:
-    learner, pieces = _scripted(tiny(), losses)
+    learner, micro_batches = _scripted(tiny(), losses)
     before = learner.model.weight.clone()  # type: ignore[operator]
     with pytest.raises(TrainingDiverged, match=message):
-        learner.learn(pieces, 4, 0.1)
+        learner.train_step(micro_batches, 4, 0.1)
     assert torch.equal(learner.model.weight, before)  # type: ignore[arg-type]
 
 
@@ -263,9 +267,9 @@ def test_a_lost_number_stops_the_step_with_the_weights_as_before(
 def test_losses_of_the_wrong_form_are_refused(
     tiny: Callable[..., Recipe], losses: Callable[[Tensor], dict[str, Any]], message: str
 ) -> None:
-    learner, pieces = _scripted(tiny(), losses)
+    learner, micro_batches = _scripted(tiny(), losses)
     with pytest.raises(InvalidValue, match=message):
-        learner.learn(pieces, 0, 0.1)
+        learner.train_step(micro_batches, 0, 0.1)
 
 
 def test_counted_terms_must_add_up_to_the_loss(tiny: Callable[..., Recipe], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -274,7 +278,7 @@ def test_counted_terms_must_add_up_to_the_loss(tiny: Callable[..., Recipe], monk
     honest = task.losses
     monkeypatch.setattr(task, "losses", lambda *a: {**honest(*a), "loss": honest(*a)["loss"] * 2})
     with pytest.raises(InvalidValue, match="the counted terms sum to"):
-        learner.learn(steps[0], 0, 0.1)
+        learner.train_step(steps[0], 0, 0.1)
 
 
 def test_frozen_parameters_stay(tiny: Callable[..., Recipe]) -> None:
@@ -285,8 +289,8 @@ def test_frozen_parameters_stay(tiny: Callable[..., Recipe]) -> None:
     frozen, free = model[0].weight.clone(), model[4].weight.clone()  # type: ignore[index]
     learner = Learner(task, model, recipe.train, seed=1, processes=Processes())
     steps = load_steps(task, task.train_items(), Plan(20, 8, 1), 0, 2, Processes(), 1, 0)
-    for step, pieces in enumerate(steps):
-        learner.learn(pieces, step, 0.1)
+    for step, micro_batches in enumerate(steps):
+        learner.train_step(micro_batches, step, 0.1)
     assert torch.equal(model[0].weight, frozen)  # type: ignore[index]
     assert not torch.equal(model[4].weight, free)  # type: ignore[index]
     with pytest.raises(InvalidValue, match="has no parameter that can be learnt"):

@@ -17,10 +17,10 @@ from PIL import Image
 from rich.console import Console
 
 from saywhere.core.errors import MissingDependency
-from saywhere.learn import Recipe, StepDone, Validated, read_measured, train
+from saywhere.learn import Recipe, StepDone, Validated, read_log, train
 from saywhere.learn.curves import draw_curves
 from saywhere.learn.progress import ProgressDisplay
-from saywhere.learn.records import Measured
+from saywhere.learn.records import LogRecord
 from tests.learn.conftest import stop_at
 
 Tiny = Callable[..., Recipe]
@@ -144,11 +144,11 @@ def test_the_learning_curves_are_drawn_at_the_end(tiny: Tiny, tmp_path: Path) ->
 
 
 def test_curves_of_a_log_with_gaps_and_of_an_empty_one_are_drawn(tmp_path: Path) -> None:
-    records: list[Measured] = [_step(step) for step in range(1, 200)]
+    records: list[LogRecord] = [_step(step) for step in range(1, 200)]
     gap = {"loss": 0.1, "sometimes": float("nan")}
     records.append(StepDone(step=200, epoch=0, losses=gap, lr=0.1, grad_norm=float("inf"), items=4, seconds=0.1))
     (tmp_path / "log.jsonl").write_bytes(b"".join(msgspec.json.encode(record) + b"\n" for record in records))
-    assert read_measured(tmp_path / "log.jsonl")[-1].losses == {"loss": 0.1, "sometimes": None}  # type: ignore[union-attr]
+    assert read_log(tmp_path / "log.jsonl")[-1].losses == {"loss": 0.1, "sometimes": None}  # type: ignore[union-attr]
     (tmp_path / "empty.jsonl").write_bytes(b"")
     for name in ("log", "empty"):
         draw_curves(tmp_path / f"{name}.jsonl", tmp_path / f"{name}.png", "a run")

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from saywhere.learn.schedule import Constant, Cosine, Linear, Schedule, StepDecay, rate_factor
+from saywhere.learn.schedule import Constant, Cosine, Linear, Schedule, StepDecay, lr_factor
 
 
 @pytest.mark.parametrize(
@@ -25,7 +25,7 @@ from saywhere.learn.schedule import Constant, Cosine, Linear, Schedule, StepDeca
 )
 def test_rates_are_those_computed_by_hand(schedule: Schedule, factors: dict[int, float]) -> None:
     for step, factor in factors.items():
-        assert rate_factor(schedule, step, total_steps=20, steps_per_epoch=2) == pytest.approx(factor, abs=1e-15)
+        assert lr_factor(schedule, step, total_steps=20, steps_per_epoch=2) == pytest.approx(factor, abs=1e-15)
 
 
 @given(
@@ -37,4 +37,4 @@ def test_rates_are_those_computed_by_hand(schedule: Schedule, factors: dict[int,
 def test_a_rate_is_never_negative_nor_above_the_base(
     schedule: type[Constant | Cosine | Linear], warmup: int, total: int, step: int
 ) -> None:
-    assert 0 <= rate_factor(schedule(warmup_steps=warmup), step, total, steps_per_epoch=3) <= 1
+    assert 0 <= lr_factor(schedule(warmup_steps=warmup), step, total, steps_per_epoch=3) <= 1

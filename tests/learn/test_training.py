@@ -25,7 +25,7 @@ from saywhere.learn import (
     evaluate,
     find_checkpoint,
     load_run,
-    read_measured,
+    read_log,
     train,
 )
 from saywhere.learn.batches import Plan
@@ -36,7 +36,7 @@ Tiny = Callable[..., Recipe]
 
 
 def _validations(out: Path) -> list[Validated]:
-    return [record for record in read_measured(out / "log.jsonl") if isinstance(record, Validated)]
+    return [record for record in read_log(out / "log.jsonl") if isinstance(record, Validated)]
 
 
 def _saved_steps(out: Path) -> list[int]:
@@ -131,7 +131,7 @@ def test_a_number_lost_in_the_first_step_leaves_nothing_to_keep(tiny: Tiny, tmp_
 def test_a_run_stops_early_when_patience_is_over_and_keeps_the_best(tiny: Tiny, tmp_path: Path) -> None:
     recipe = tiny("data.metric=[9, 5, 4, 6, 4, 7, 1]", "validate.patience=3", "train.epochs=20")
     result = train(recipe, tmp_path)
-    # Measured at the start (9, which does not count) and after epochs 1 to 5: 5, 4, 6, 4, 7.
+    # LogRecord at the start (9, which does not count) and after epochs 1 to 5: 5, 4, 6, 4, 7.
     assert (result.status, result.steps) == ("stopped early", 15)
     assert result.best is not None
     assert (result.best.step, result.best.value) == (6, 4.0)

@@ -141,7 +141,7 @@ def test_accuracy_with_ten_people_is_the_official_one(tmp_path: Path) -> None:
         for i, (said, kind) in enumerate(zip(people, kinds, strict=True))
     ]
     save_questions(tmp_path / "data", images, given, {}, least_count=1)
-    task = make_task(load_recipe(recipe(tmp_path, "vqa", data='measured = "train"')))
+    task = make_task(load_recipe(recipe(tmp_path, "vqa", data='validation_split = "train"')))
     model = task.build(torch.Generator().manual_seed(0)).eval()
     metrics = task.validate(model)
     said = Answerer(model).answer(list(images.values()), [one.text for one in given])
@@ -211,7 +211,7 @@ def test_a_recipe_with_a_wrong_key_or_type_names_it(tmp_path: Path, model: str, 
 
 def test_a_recipe_measured_on_a_split_that_is_not_there_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UnknownName, match="Did you mean 'validation'"):
-        make_task(load_recipe(recipe(tmp_path, "vqa", data='measured = "validatoin"')))
+        make_task(load_recipe(recipe(tmp_path, "vqa", data='validation_split = "validatoin"')))
 
 
 @pytest.mark.parametrize("name", ["updown-vqa", "updown-caption", "hint-vqa"])

@@ -3,7 +3,7 @@
 from saywhere.learn.checkpoint import verify_checkpoint
 from saywhere.learn.errors import TrainingDiverged
 from saywhere.learn.recipe import Recipe
-from saywhere.learn.records import Best, Event, Note, Saved, StepDone, TrainResult, Validated, read_measured
+from saywhere.learn.records import Best, Event, Note, Saved, StepDone, TrainResult, Validated, read_log
 from saywhere.learn.registry import known_tasks, load_recipe, make_task, register
 from saywhere.learn.run import train
 from saywhere.learn.task import Items, Task, TaskClass
@@ -30,7 +30,7 @@ __all__ = [
     "load_recipe",
     "load_run",
     "make_task",
-    "read_measured",
+    "read_log",
     "register",
     "train",
     "verify_checkpoint",

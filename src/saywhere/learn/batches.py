@@ -17,10 +17,10 @@ from saywhere.learn.task import Items, Task
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class MicroBatch:
     """Part of a step's batch.
 
-    step: from 0. number: of the piece, over all processes. indices: its items. batch_items: of the whole batch.
+    step: from 0. number: of the micro-batch, over all processes. indices: its items. batch_items: of the whole batch.
     weight: its share of the batch; 0 for the stand-in of a process that got no items of a short batch.
     """
 
@@ -32,10 +32,10 @@ class Piece:
 
 
 @dataclass(frozen=True, slots=True)
-class LoadedPiece:
-    """A piece with its collated batch."""
+class LoadedMicroBatch:
+    """A micro-batch with its collated batch."""
 
-    piece: Piece
+    micro_batch: MicroBatch
     batch: Any
 
 
@@ -74,31 +74,31 @@ class Plan:
             yield step, tuple(order[start : start + self.batch_size])
 
 
-def pieces_of(step: int, batch: tuple[int, ...], processes: Processes, accumulate: int) -> list[Piece]:
-    """The pieces of this process: neighbouring parts of the batch, as equal in size as can be."""
+def micro_batches_of(step: int, batch: tuple[int, ...], processes: Processes, accumulate: int) -> list[MicroBatch]:
+    """The micro-batches of this process: neighbouring parts of the batch, as equal in size as can be."""
     total = processes.size * accumulate
-    pieces = []
+    micro_batches = []
     for number in range(processes.rank * accumulate, (processes.rank + 1) * accumulate):
         indices = batch[len(batch) * number // total : len(batch) * (number + 1) // total]
         if indices:
-            pieces.append(Piece(step, number, indices, len(batch), len(indices) / len(batch)))
+            micro_batches.append(MicroBatch(step, number, indices, len(batch), len(indices) / len(batch)))
     # Every process must have terms to add to the others' sums, so one without items computes an item for nothing.
-    return pieces or [Piece(step, processes.rank * accumulate, batch[:1], len(batch), 0.0)]
+    return micro_batches or [MicroBatch(step, processes.rank * accumulate, batch[:1], len(batch), 0.0)]
 
 
-class _StepPieces(Sampler[list[Piece]]):
+class _MicroBatchSampler(Sampler[list[MicroBatch]]):
     def __init__(self, plan: Plan, first: int, end: int, processes: Processes, accumulate: int) -> None:
         self._steps = plan, first, end
         self._cut = processes, accumulate
 
-    def __iter__(self) -> Iterator[list[Piece]]:
+    def __iter__(self) -> Iterator[list[MicroBatch]]:
         plan, first, end = self._steps
         for step, batch in plan.steps(first, end):
-            yield pieces_of(step, batch, *self._cut)
+            yield micro_batches_of(step, batch, *self._cut)
 
 
-class _Loading(Dataset[list[LoadedPiece]], Sized):
-    """Loads a step's pieces; runs in the trainer or in a worker, with the same result."""
+class _MicroBatchDataset(Dataset[list[LoadedMicroBatch]], Sized):
+    """Loads a step's micro-batches; runs in the trainer or in a worker, with the same result."""
 
     def __init__(self, task: Task, items: Items, seed: int) -> None:
         self._task, self._items, self._seed = task, items, seed
@@ -106,17 +106,17 @@ class _Loading(Dataset[list[LoadedPiece]], Sized):
     def __len__(self) -> int:
         return len(self._items)
 
-    def __getitem__(self, pieces: list[Piece]) -> list[LoadedPiece]:
+    def __getitem__(self, micro_batches: list[MicroBatch]) -> list[LoadedMicroBatch]:
         loaded = []
-        for piece in pieces:
-            seed_globals(self._seed, "data", piece.step, piece.number)
-            generator = generator_for(self._seed, "collate", piece.step, piece.number)
-            batch = self._task.collate([self._items[index] for index in piece.indices], generator)
-            loaded.append(LoadedPiece(piece, batch))
+        for micro_batch in micro_batches:
+            seed_globals(self._seed, "data", micro_batch.step, micro_batch.number)
+            generator = generator_for(self._seed, "collate", micro_batch.step, micro_batch.number)
+            batch = self._task.collate([self._items[index] for index in micro_batch.indices], generator)
+            loaded.append(LoadedMicroBatch(micro_batch, batch))
         return loaded
 
 
-def _as_it_is(loaded: list[LoadedPiece]) -> list[LoadedPiece]:
+def _identity(loaded: list[LoadedMicroBatch]) -> list[LoadedMicroBatch]:
     return loaded
 
 
@@ -128,13 +128,13 @@ def _leave_signals_to_the_trainer(_worker: int) -> None:
 
 def load_steps(
     task: Task, items: Items, plan: Plan, first: int, end: int, processes: Processes, accumulate: int, workers: int
-) -> Iterator[list[LoadedPiece]]:
-    """This process's pieces of every step from `first` to before `end`, loaded ahead if there are workers."""
+) -> Iterator[list[LoadedMicroBatch]]:
+    """This process's micro-batches of every step from `first` to before `end`, loaded ahead if there are workers."""
     loader = DataLoader(
-        _Loading(task, items, plan.seed),
-        sampler=_StepPieces(plan, first, end, processes, accumulate),
+        _MicroBatchDataset(task, items, plan.seed),
+        sampler=_MicroBatchSampler(plan, first, end, processes, accumulate),
         batch_size=None,
-        collate_fn=_as_it_is,
+        collate_fn=_identity,
         num_workers=workers,
         worker_init_fn=_leave_signals_to_the_trainer,
         generator=generator_for(plan.seed, "workers"),

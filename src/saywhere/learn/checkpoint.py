@@ -68,7 +68,7 @@ def _write_files(part: Path, snapshot: Snapshot) -> None:
     if snapshot.ema is not None:
         tensors["ema"] = snapshot.ema
     for name, named in tensors.items():
-        save_file(_separate(named), part / f"{name}.safetensors")
+        save_file(_without_shared_memory(named), part / f"{name}.safetensors")
     for name, value in {"optimizer": snapshot.optimizer_about, "trainer": snapshot.trainer}.items():
         (part / f"{name}.json").write_text(json.dumps(value, indent=1), encoding="utf-8")
     files = {path.name: {"bytes": path.stat().st_size, "sha256": _digest(path)} for path in sorted(part.iterdir())}
@@ -79,7 +79,7 @@ def _write_files(part: Path, snapshot: Snapshot) -> None:
     _sync(part)
 
 
-def _separate(named: Mapping[str, Tensor]) -> dict[str, Tensor]:
+def _without_shared_memory(named: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """Contiguous CPU tensors that share no memory, as safetensors wants them; a tied weight is written twice."""
     seen: set[int] = set()
     separate = {}
@@ -179,20 +179,20 @@ def remove_old(folder: Path, keep: int, best_step: int | None) -> None:
             shutil.rmtree(path)
 
 
-def clear_leftovers(folder: Path) -> None:
+def remove_partial(folder: Path) -> None:
     """Remove what a killed run was in the middle of writing."""
     for path in folder.glob(".step-*.part"):
         shutil.rmtree(path)
 
 
-def put_aside(path: Path) -> Path:
+def quarantine(path: Path) -> Path:
     """Rename a damaged checkpoint so that it is never taken for one; it stays for whoever wants to look."""
     aside = path.with_name(f"damaged-{path.name}")
     shutil.rmtree(aside, ignore_errors=True)
     return path.rename(aside)
 
 
-def fit_weights(model: nn.Module, weights: Mapping[str, Tensor], source: object) -> None:
+def load_weights(model: nn.Module, weights: Mapping[str, Tensor], source: object) -> None:
     """Load weights that must fit the model exactly; InvalidFile names what does not."""
     own = model.state_dict()
     wrong = [f"{name} is missing" for name in own if name not in weights]

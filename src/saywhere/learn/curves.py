@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from saywhere.atomic import write_atomic
-from saywhere.learn.records import Measured, StepDone, Validated, read_measured
+from saywhere.learn.records import LogRecord, StepDone, Validated, read_log
 
 _COLUMNS = 3
 _SMOOTH_SHARE = 0.02
@@ -24,7 +24,7 @@ def draw_curves(log: Path, png: Path, title: str) -> None:
     # Slow to import, and only needed when a run ends.
     from matplotlib.figure import Figure
 
-    panels = _panels(read_measured(log))
+    panels = _panels(read_log(log))
     rows = max(1, math.ceil(len(panels) / _COLUMNS))
     figure = Figure(figsize=(4 * _COLUMNS, 2.7 * rows + 0.4), layout="constrained")
     figure.suptitle(title, fontsize=11)
@@ -63,7 +63,7 @@ class _Panel:
             axes.legend(fontsize=7, frameon=False)
 
 
-def _panels(measured: Sequence[Measured]) -> list[_Panel]:
+def _panels(measured: Sequence[LogRecord]) -> list[_Panel]:
     steps = [record for record in measured if isinstance(record, StepDone)]
     checks = [record for record in measured if isinstance(record, Validated)]
     best = max((record.step for record in checks if record.best), default=None)

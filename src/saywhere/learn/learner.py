@@ -1,4 +1,4 @@
-"""One step of learning: losses, gradients over pieces and processes, clipping, update, moving average."""
+"""One step of learning: losses, gradients over micro-batches and processes, clipping, update, moving average."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ import torch
 from torch import Tensor, nn
 
 from saywhere.core.errors import InvalidValue
-from saywhere.learn.batches import LoadedPiece, to_device
-from saywhere.learn.checkpoint import Snapshot, fit_weights
+from saywhere.learn.batches import LoadedMicroBatch, to_device
+from saywhere.learn.checkpoint import Snapshot, load_weights
 from saywhere.learn.ema import MovingAverage
 from saywhere.learn.errors import TrainingDiverged
-from saywhere.learn.optimizer import learnt_parameters, make_optimizer, optimizer_tensors, restore_optimizer
+from saywhere.learn.optimizer import make_optimizer, optimizer_tensors, restore_optimizer, trainable_parameters
 from saywhere.learn.precision import autocast
 from saywhere.learn.processes import Processes
 from saywhere.learn.randomness import generator_for, seed_globals
@@ -25,7 +25,7 @@ from saywhere.learn.task import Task
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class StepResult:
     """What one step gave. losses: over the whole batch. grad_norm: before clipping."""
 
     losses: dict[str, float]
@@ -35,10 +35,10 @@ class Outcome:
 class Learner:
     """The model and all that changes with it.
 
-    Losses and gradients are summed over pieces and processes, each with its share of the batch, so that however the
-    batch is cut the step is the same (but for rounding, and for noise such as dropout, which differs by piece).
-    Gradients are exchanged after the last piece rather than by a wrapper around the model, because a task may call the
-    model in any way it likes.
+    Losses and gradients are summed over micro-batches and processes, each with its share of the batch, so that
+    however the batch is cut the step is the same (but for rounding, and for noise such as dropout, which differs by
+    micro-batch). Gradients are exchanged after the last micro-batch rather than by a wrapper around the model, because
+    a task may call the model in any way it likes.
     """
 
     def __init__(
@@ -60,21 +60,21 @@ class Learner:
             if settings.ema_decay is not None
             else None
         )
-        self._parameters = list(learnt_parameters(self.model).values())
+        self._parameters = list(trainable_parameters(self.model).values())
         self._sum_checked = False
 
     @property
-    def measured_model(self) -> nn.Module:
+    def eval_model(self) -> nn.Module:
         """The model to validate and to ship: the moving average if there is one."""
         return self.ema.model if self.ema is not None else self.model
 
-    def learn(self, pieces: Sequence[LoadedPiece], step: int, lr: float) -> Outcome:
+    def train_step(self, micro_batches: Sequence[LoadedMicroBatch], step: int, lr: float) -> StepResult:
         """Make one step. step: from 0. Raises TrainingDiverged, with the weights as before, if a number is lost."""
         self.model.train()
         self.optimizer.zero_grad(set_to_none=True)
-        batches = [to_device(loaded.batch, self._processes.device) for loaded in pieces]
+        batches = [to_device(loaded.batch, self._processes.device) for loaded in micro_batches]
         totals: dict[str, Tensor] = {}
-        for loaded, batch, shares in zip(pieces, batches, self._shares(pieces, batches), strict=True):
+        for loaded, batch, shares in zip(micro_batches, batches, self._shares(micro_batches, batches), strict=True):
             for name, value in self._backward(loaded, batch, shares).items():
                 totals[name] = totals[name] + value if name in totals else value
         losses = self._over_processes(totals)
@@ -82,22 +82,22 @@ class Learner:
             raise TrainingDiverged(step + 1, "the loss is not finite", losses, None)
         self._exchange_gradients()
         grad_norm = self._update(step, lr, losses)
-        return Outcome(losses, grad_norm)
+        return StepResult(losses, grad_norm)
 
-    def _shares(self, pieces: Sequence[LoadedPiece], batches: Sequence[Any]) -> list[dict[str, float]]:
-        """For each piece, its shares of the terms of the loss; empty if the loss is of the whole batch alone."""
-        weights = [float(loaded.piece.weight > 0) for loaded in pieces]
+    def _shares(self, micro_batches: Sequence[LoadedMicroBatch], batches: Sequence[Any]) -> list[dict[str, float]]:
+        """For each micro-batch, its shares of the terms of the loss; empty if the loss is of the whole batch alone."""
+        weights = [float(loaded.micro_batch.weight > 0) for loaded in micro_batches]
         counts = [dict(self._task.counts(batch)) for batch in batches]
         names = sorted(counts[0])
         if any(sorted(count) != names for count in counts):
-            raise InvalidValue("the task's counts", f"name other terms in one piece than {names} in another")
-        self._processes.agree("the names of the task's counts", repr(names))
-        if not names and max(len(pieces), self._processes.size) > 1:
+            raise InvalidValue("the task's counts", f"name other terms in one micro-batch than {names} in another")
+        self._processes.check_equal("the names of the task's counts", repr(names))
+        if not names and max(len(micro_batches), self._processes.size) > 1:
             reason = "this task's loss compares all items of a batch: cut into parts, it is another loss"
             raise InvalidValue("train.accumulate, processes", reason, "use accumulate = 1 and one process")
         table = [[weight * count[name] for name in names] for weight, count in zip(weights, counts, strict=True)]
         sums = torch.tensor(table, dtype=self._number_type, device=self._processes.device).sum(0)
-        self._processes.add_up(sums)
+        self._processes.all_reduce(sums)
         return [
             {
                 name: row[i] / total if total else 0.0
@@ -106,15 +106,15 @@ class Learner:
             for row in table
         ]
 
-    def _backward(self, loaded: LoadedPiece, batch: Any, shares: Mapping[str, float]) -> dict[str, Tensor]:
-        """Add one piece's gradients; its terms times their shares of the whole batch."""
-        piece, device = loaded.piece, self._processes.device
-        seed_globals(self._seed, "noise", piece.step, piece.number)
-        generator = generator_for(self._seed, "losses", piece.step, piece.number, device=device)
+    def _backward(self, loaded: LoadedMicroBatch, batch: Any, shares: Mapping[str, float]) -> dict[str, Tensor]:
+        """Add one micro-batch's gradients; its terms times their shares of the whole batch."""
+        micro_batch, device = loaded.micro_batch, self._processes.device
+        seed_globals(self._seed, "noise", micro_batch.step, micro_batch.number)
+        generator = generator_for(self._seed, "losses", micro_batch.step, micro_batch.number, device=device)
         with autocast(self._settings.precision, device):
             losses = dict(self._task.losses(self.model, batch, generator))
         _check_losses(losses)
-        weighted = {name: value * shares.get(name, piece.weight) for name, value in losses.items()}
+        weighted = {name: value * shares.get(name, micro_batch.weight) for name, value in losses.items()}
         if shares:
             self._check_sum(losses, shares)
             weighted["loss"] = functools.reduce(torch.add, [weighted[name] for name in shares])
@@ -138,16 +138,16 @@ class Learner:
         return torch.float32 if self._processes.device.type == "mps" else torch.float64
 
     def _over_processes(self, totals: Mapping[str, Tensor]) -> dict[str, float]:
-        self._processes.agree("the names of the task's losses", repr(list(totals)))
+        self._processes.check_equal("the names of the task's losses", repr(list(totals)))
         values = torch.stack([value.to(self._number_type) for value in totals.values()])
-        self._processes.add_up(values)
+        self._processes.all_reduce(values)
         return dict(zip(totals, values.tolist(), strict=True))
 
     def _exchange_gradients(self) -> None:
         if self._processes.size == 1:
             return
         has = torch.tensor([float(p.grad is not None) for p in self._parameters], device=self._processes.device)
-        self._processes.add_up(has)
+        self._processes.all_reduce(has)
         by_type: dict[torch.dtype, list[Tensor]] = {}
         for parameter, count in zip(self._parameters, has.tolist(), strict=True):
             if count:
@@ -155,7 +155,7 @@ class Learner:
                 parameter.grad = torch.zeros_like(parameter) if parameter.grad is None else parameter.grad
                 by_type.setdefault(parameter.grad.dtype, []).append(parameter.grad)
         for gradients in by_type.values():
-            self._processes.add_up_all(gradients)
+            self._processes.all_reduce_many(gradients)
 
     def _update(self, step: int, lr: float, losses: Mapping[str, float]) -> float:
         """Clip and apply the gradients; their norm before clipping."""
@@ -172,7 +172,7 @@ class Learner:
             self.scaler.update()
         else:
             self.optimizer.step()
-        self._processes.copy_from_first(list(self.model.buffers()))
+        self._processes.broadcast(list(self.model.buffers()))
         if self.ema is not None:
             self.ema.update(self.model, step + 1)
         return grad_norm
@@ -198,9 +198,9 @@ class Learner:
 
     def restore(self, snapshot: Snapshot, source: object) -> None:
         """Take all of it back."""
-        fit_weights(self.model, snapshot.model, source)
+        load_weights(self.model, snapshot.model, source)
         if self.ema is not None and snapshot.ema is not None:
-            fit_weights(self.ema.model, snapshot.ema, source)
+            load_weights(self.ema.model, snapshot.ema, source)
         restore_optimizer(self.optimizer, self.model, snapshot.optimizer, snapshot.optimizer_about, source)
         if self.scaler is not None:
             self.scaler.load_state_dict(snapshot.trainer["scaler"])

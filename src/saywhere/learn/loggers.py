@@ -12,7 +12,7 @@ import msgspec
 
 from saywhere.core.errors import require
 from saywhere.learn.recipe import Log, Recipe
-from saywhere.learn.records import Event, Measured, Note, Saved, StepDone, Validated, keep_up_to, write_json
+from saywhere.learn.records import Event, LogRecord, Note, Saved, StepDone, Validated, truncate_log, write_json
 
 
 class Logger(Protocol):
@@ -35,11 +35,11 @@ class JsonLines:
     """One line for each step and validation in log.jsonl. A resumed run cuts it back to its checkpoint first."""
 
     def __init__(self, path: Path, from_step: int) -> None:
-        keep_up_to(path, from_step)
+        truncate_log(path, from_step)
         self._file = path.open("ab")
 
     def write(self, event: Event) -> None:
-        if isinstance(event, Measured):
+        if isinstance(event, LogRecord):
             self._file.write(msgspec.json.encode(event) + b"\n")
             self._file.flush()
 

@@ -14,7 +14,7 @@ from saywhere.learn.recipe import Train
 _KINDS: dict[str, type[torch.optim.Adam]] = {"adam": torch.optim.Adam, "adamw": torch.optim.AdamW}
 
 
-def learnt_parameters(model: nn.Module) -> dict[str, nn.Parameter]:
+def trainable_parameters(model: nn.Module) -> dict[str, nn.Parameter]:
     """Parameters that are not frozen, by name; a shared one once."""
     found = {name: parameter for name, parameter in model.named_parameters() if parameter.requires_grad}
     if not found:
@@ -25,7 +25,7 @@ def learnt_parameters(model: nn.Module) -> dict[str, nn.Parameter]:
 def make_optimizer(model: nn.Module, settings: Train) -> torch.optim.Optimizer:
     """The recipe's optimizer of everything in the model that is not frozen."""
     return _KINDS[settings.optimizer](
-        learnt_parameters(model).values(),
+        trainable_parameters(model).values(),
         lr=settings.lr,
         betas=settings.betas,
         eps=settings.eps,
@@ -35,7 +35,7 @@ def make_optimizer(model: nn.Module, settings: Train) -> torch.optim.Optimizer:
 
 def optimizer_tensors(optimizer: torch.optim.Optimizer, model: nn.Module) -> tuple[dict[str, Tensor], dict[str, Any]]:
     """The state as tensors named "parameter:key", and what they belong to."""
-    names = list(learnt_parameters(model))
+    names = list(trainable_parameters(model))
     state = optimizer.state_dict()
     tensors = {f"{names[i]}:{key}": value for i, entry in state["state"].items() for key, value in entry.items()}
     about = {"optimizer": type(optimizer).__name__, "parameters": names, "groups": state["param_groups"]}
@@ -50,7 +50,7 @@ def restore_optimizer(
     source: object,
 ) -> None:
     """Put saved state back. The settings (rate, betas …) stay those of the recipe."""
-    names = list(learnt_parameters(model))
+    names = list(trainable_parameters(model))
     kind = type(optimizer).__name__
     if about["optimizer"] != kind or about["parameters"] != names:
         raise InvalidFile(source, f"holds {about['optimizer']} for other parameters than this model's {kind}")

@@ -28,42 +28,42 @@ class Processes:
     device: torch.device = field(default_factory=lambda: torch.device("cpu"))
 
     @property
-    def first(self) -> bool:
+    def is_main(self) -> bool:
         """Whether this is the one that writes files and validates."""
         return self.rank == 0
 
-    def add_up(self, tensor: Tensor) -> None:
+    def all_reduce(self, tensor: Tensor) -> None:
         """Replace the tensor by the sum over all processes."""
         if self.size > 1:
             dist.all_reduce(tensor)
 
-    def add_up_all(self, tensors: Sequence[Tensor]) -> None:
-        """`add_up` of many tensors of one type in one message."""
+    def all_reduce_many(self, tensors: Sequence[Tensor]) -> None:
+        """`all_reduce` of many tensors of one type in one message."""
         if self.size > 1 and tensors:
             flat = torch.cat([tensor.reshape(-1) for tensor in tensors])
             dist.all_reduce(flat)
             for tensor, part in zip(tensors, torch.split(flat, [t.numel() for t in tensors]), strict=True):
                 tensor.copy_(part.view_as(tensor))
 
-    def copy_from_first(self, tensors: Sequence[Tensor]) -> None:
+    def broadcast(self, tensors: Sequence[Tensor]) -> None:
         """Replace every tensor by the first process's."""
         if self.size > 1:
             for tensor in tensors:
                 dist.broadcast(tensor, src=0)
 
-    def text_from_first(self, text: str) -> str:
+    def broadcast_text(self, text: str) -> str:
         """The first process's text (not empty), on all of them."""
         if self.size == 1:
             return text
         content = torch.frombuffer(bytearray(text.encode()), dtype=torch.uint8).to(self.device)
         length = torch.tensor([content.numel()], device=self.device)
         dist.broadcast(length, src=0)
-        if not self.first:
+        if not self.is_main:
             content = torch.empty(int(length), dtype=torch.uint8, device=self.device)
         dist.broadcast(content, src=0)
         return bytes(content.tolist()).decode()
 
-    def agree(self, what: str, text: str) -> None:
+    def check_equal(self, what: str, text: str) -> None:
         """Raise unless all processes have the same text."""
         if self.size == 1:
             return

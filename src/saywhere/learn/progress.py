@@ -37,9 +37,9 @@ class ProgressDisplay:
                 self._step(event)
             case Validated():
                 best = "  (best so far)" if event.best else ""
-                self._say(f"step {event.step}  validated: {_numbers(event.metrics)}{best}")
+                self._print(f"step {event.step}  validated: {_numbers(event.metrics)}{best}")
             case Note():
-                self._say(event.message)
+                self._print(event.message)
             case Saved():
                 pass
 
@@ -50,7 +50,7 @@ class ProgressDisplay:
             self._bar.update(self._job, completed=event.step, numbers=_numbers({"loss": event.losses["loss"]}))
         elif time.monotonic() - self._last_line >= self._line_seconds or event.step == self._total:
             self._last_line = time.monotonic()
-            self._say(self._line(event, self._seconds_per_step))
+            self._print(self._line(event, self._seconds_per_step))
 
     def _line(self, event: StepDone, seconds_per_step: float) -> str:
         left = timedelta(seconds=round((self._total - event.step) * seconds_per_step))
@@ -60,7 +60,7 @@ class ProgressDisplay:
             f"lr {event.lr:.3g}  {speed:.3g} steps/s  {left} left"
         )
 
-    def _say(self, text: str) -> None:
+    def _print(self, text: str) -> None:
         # The console would otherwise read [brackets] as markup and break lines at its guess of a width.
         self._console.print(text, markup=False, highlight=False, soft_wrap=True)
 

@@ -43,7 +43,7 @@ def seed_globals(seed: int, purpose: str, *numbers: int) -> None:
 
 
 @contextmanager
-def globals_kept() -> Iterator[None]:
+def preserved_global_rng() -> Iterator[None]:
     """Give the caller's global generators back as they were."""
     python, numpy = random.getstate(), np.random.get_state()
     try:

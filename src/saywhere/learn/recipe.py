@@ -39,7 +39,7 @@ class Train(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """How the weights move.
 
     epochs, steps: how long, one of them. batch_size: items that one step learns from, over all processes.
-    accumulate: pieces into which each process cuts its part of the batch, to need less memory; the result is the same.
+    accumulate: micro-batches into which each process cuts its part of the batch, to need less memory; same result.
     workers: processes that load data beside the trainer. clip_value, clip_norm: bounds of each gradient element and
     then of the whole gradient's length. ema_decay: keep a moving average of the weights, and validate that one;
     ema_warmup: step t (from 1) averages with min(ema_decay, (1 + t) / (10 + t)), so that a short run forgets its start.

@@ -52,7 +52,7 @@ class Note(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="not
     message: str
 
 
-Measured = StepDone | Validated
+LogRecord = StepDone | Validated
 Event = StepDone | Validated | Saved | Note
 
 
@@ -64,16 +64,16 @@ class Best(msgspec.Struct, frozen=True):
     value: float
 
 
-class Standing(msgspec.Struct, frozen=True, kw_only=True):
+class TrainerState(msgspec.Struct, frozen=True, kw_only=True):
     """Where a run stands after some steps; part of every checkpoint.
 
-    since_best: validations in a row that were not better. metrics: of the newest validation, made after
+    validations_since_best: validations in a row that were not better. metrics: of the newest validation, made after
     `validated_step` steps. seconds: spent so far, over all parts of the run.
     """
 
     step: int = 0
     best: Best | None = None
-    since_best: int = 0
+    validations_since_best: int = 0
     metrics: dict[str, float | None] = {}
     validated_step: int | None = None
     seconds: float = 0.0
@@ -101,12 +101,12 @@ def write_json(path: Path, value: Any) -> None:
         file.write(msgspec.json.format(msgspec.json.encode(value), indent=1) + b"\n")
 
 
-def read_measured(path: Path) -> list[Measured]:
+def read_log(path: Path) -> list[LogRecord]:
     """The steps and validations of a log.jsonl; a torn last line, which a killed run may leave, is left out."""
-    return [msgspec.json.decode(line, type=Measured) for line in _whole_lines(path)]
+    return [msgspec.json.decode(line, type=LogRecord) for line in _whole_lines(path)]
 
 
-def keep_up_to(path: Path, step: int) -> None:
+def truncate_log(path: Path, step: int) -> None:
     """Cut a log back to what happened up to this step: a resumed run will tell the rest anew."""
     if not path.exists():
         return

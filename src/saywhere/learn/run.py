@@ -24,12 +24,12 @@ from rich.console import Console
 from saywhere.core.errors import InvalidFile, InvalidValue
 from saywhere.learn.checkpoint import (
     Snapshot,
-    clear_leftovers,
-    fit_weights,
     list_checkpoints,
     load_checkpoint,
+    load_weights,
     newest_intact,
-    put_aside,
+    quarantine,
+    remove_partial,
 )
 from saywhere.learn.curves import draw_curves
 from saywhere.learn.errors import TrainingDiverged
@@ -40,9 +40,9 @@ from saywhere.learn.precision import check_precision, loss_scaler
 from saywhere.learn.processes import Processes, join_processes
 from saywhere.learn.progress import ProgressDisplay
 from saywhere.learn.provenance import provenance
-from saywhere.learn.randomness import generator_for, globals_kept, seed_globals
+from saywhere.learn.randomness import generator_for, preserved_global_rng, seed_globals
 from saywhere.learn.recipe import Recipe, changes_that_matter, parse_recipe
-from saywhere.learn.records import Event, Note, Standing, TrainResult, write_json
+from saywhere.learn.records import Event, Note, TrainerState, TrainResult, write_json
 from saywhere.learn.registry import load_recipe, make_task
 from saywhere.learn.task import Task
 from saywhere.learn.trained import read_weights
@@ -74,7 +74,7 @@ def train(
         recipe = load_recipe(recipe, overrides)
     check_installed(recipe.log)
     with ExitStack() as stack:
-        stack.enter_context(globals_kept())
+        stack.enter_context(preserved_global_rng())
         stack.enter_context(_threads(recipe.train.num_threads))
         processes = join_processes(recipe.train.device)
         check_precision(recipe.train.precision, processes.device)
@@ -95,23 +95,24 @@ class _Job:
         self._about = provenance(recipe, self._task.fingerprint())
         self._loggers: list[Logger] = []
         self._notes: list[str] = []
-        processes.agree("the recipe or the data", json.dumps([self._about["recipe"], self._about["data_fingerprint"]]))
+        same = json.dumps([self._about["recipe"], self._about["data_fingerprint"]])
+        processes.check_equal("the recipe or the data", same)
 
     def find_checkpoint(self, resume: bool) -> Path | None:
         """The checkpoint to go on from, the same on all processes."""
         found: Path | None = None
-        if self._processes.first:
+        if self._processes.is_main:
             self._out_dir.mkdir(parents=True, exist_ok=True)
             self._stack.enter_context(_locked(self._out_dir))
             found = self._newest_checkpoint(resume)
-        text = self._processes.text_from_first(json.dumps(str(found) if found else None))
+        text = self._processes.broadcast_text(json.dumps(str(found) if found else None))
         name = json.loads(text)
         return Path(name) if name else None
 
     def _newest_checkpoint(self, resume: bool) -> Path | None:
         if not resume and (list_checkpoints(self._checkpoints) or (self._out_dir / "log.jsonl").exists()):
             raise InvalidFile(self._out_dir, "already holds a run", "resume it, or choose another folder")
-        clear_leftovers(self._checkpoints)
+        remove_partial(self._checkpoints)
         found, damaged = newest_intact(self._checkpoints)
         if damaged and found is None:
             reasons = "; ".join(f"{Path(error.path).name}: {error.reason}" for error in damaged)
@@ -119,7 +120,7 @@ class _Job:
                 self._checkpoints, f"no checkpoint is intact ({reasons})", "move the run's folder away to start anew"
             )
         for error in damaged:
-            aside = put_aside(Path(error.path))
+            aside = quarantine(Path(error.path))
             self._notes.append(f"skipped {Path(error.path).name}: {error.reason}; it is now {aside.name}")
         return found
 
@@ -129,26 +130,26 @@ class _Job:
         items = self._task.train_items()
         seed_globals(seed, "build")
         model = self._task.build(generator_for(seed, "build"))
-        standing = Standing()
+        state = TrainerState()
         snapshot = load_checkpoint(found) if found is not None else None
         if snapshot is None and recipe.train.init_from is not None:
-            fit_weights(model, read_weights(recipe.train.init_from), recipe.train.init_from)
+            load_weights(model, read_weights(recipe.train.init_from), recipe.train.init_from)
         scaler = loss_scaler(recipe.train.precision, self._processes.device)
         learner = Learner(self._task, model, recipe.train, seed=seed, processes=self._processes, scaler=scaler)
         if snapshot is not None:
             self._check_same_run(snapshot, found)
             learner.restore(snapshot, found)
-            standing = msgspec.convert(snapshot.trainer["standing"], Standing)
+            state = msgspec.convert(snapshot.trainer["state"], TrainerState)
         return Trainer(
             recipe,
             self._task,
             items,
             learner,
-            standing,
+            state,
             processes=self._processes,
             folder=self._checkpoints,
             about=self._about,
-            tell=self._tell,
+            emit=self._emit,
             before_save=self._sync_logs,
         )
 
@@ -167,9 +168,9 @@ class _Job:
 
     def open_loggers(self, trainer: Trainer, on_event: Callable[[Event], None] | None, console: Console | None) -> None:
         """Start telling; on the first process only."""
-        if not self._processes.first:
+        if not self._processes.is_main:
             return
-        recipe, step = self._recipe, trainer.standing.step
+        recipe, step = self._recipe, trainer.state.step
         self._loggers += [JsonLines(self._out_dir / "log.jsonl", step), History(self._out_dir / "history.jsonl")]
         if recipe.log.tensorboard:
             self._loggers.append(TensorBoard(self._out_dir / "tensorboard", step))
@@ -183,7 +184,7 @@ class _Job:
         if on_event is not None:
             self._loggers.append(_Listener(on_event))
 
-    def _tell(self, event: Event) -> None:
+    def _emit(self, event: Event) -> None:
         for logger in self._loggers:
             logger.write(event)
 
@@ -194,39 +195,39 @@ class _Job:
 
     def run(self, trainer: Trainer, found: Path | None) -> str:
         """Let the trainer run; how it ended."""
-        step = trainer.standing.step
+        step = trainer.state.step
         parameters = sum(parameter.numel() for parameter in trainer.learner.model.parameters())
-        if self._processes.first:
+        if self._processes.is_main:
             machine = {"device": str(self._processes.device), "processes": self._processes.size}
             threads = {"threads": torch.get_num_threads()}
             write_json(self._out_dir / "run.json", {**self._about, **machine, **threads, "parameters": parameters})
         for note in self._notes:
-            self._tell(Note(step=step, message=note))
+            self._emit(Note(step=step, message=note))
         start = f"resumed {found.name}" if found is not None else "started"
         sizes = f"{parameters:,} parameters, {trainer.plan.items:,} items, {trainer.total_steps:,} steps"
-        self._tell(Note(step=step, message=f"{start}: {sizes} on {self._processes.device}"))
+        self._emit(Note(step=step, message=f"{start}: {sizes} on {self._processes.device}"))
         with Interruption() as interruption:
             try:
                 return trainer.run(interruption)
             except TrainingDiverged as error:
-                self._tell(Note(step=error.step, message=str(error)))
+                self._emit(Note(step=error.step, message=str(error)))
                 raise
 
     def finish(self, trainer: Trainer, status: str) -> TrainResult:
         """Write what came of it."""
-        standing = trainer.standing
+        state = trainer.state
         newest = list_checkpoints(self._checkpoints)
         result = TrainResult(
             status=status,
             out_dir=str(self._out_dir),
             checkpoint=str(newest[-1]) if newest else "",
-            steps=standing.step,
-            epochs=standing.step / trainer.plan.steps_per_epoch,
-            best=standing.best,
-            metrics=standing.metrics,
-            seconds=standing.seconds,
+            steps=state.step,
+            epochs=state.step / trainer.plan.steps_per_epoch,
+            best=state.best,
+            metrics=state.metrics,
+            seconds=state.seconds,
         )
-        if self._processes.first:
+        if self._processes.is_main:
             write_json(self._out_dir / "result.json", {**self._about, "result": msgspec.to_builtins(result)})
             if self._recipe.log.plot and status != "interrupted":
                 draw_curves(self._out_dir / "log.jsonl", self._out_dir / "curves.png", self._recipe.name)

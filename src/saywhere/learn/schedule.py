@@ -47,7 +47,7 @@ def depends_on_length(schedule: Schedule) -> bool:
     return isinstance(schedule, (Cosine, Linear))
 
 
-def rate_factor(schedule: Schedule, step: int, total_steps: int, steps_per_epoch: int) -> float:
+def lr_factor(schedule: Schedule, step: int, total_steps: int, steps_per_epoch: int) -> float:
     """What the base learning rate is multiplied by in this step. step: counted from 0."""
     if step < schedule.warmup_steps:
         return (step + 1) / schedule.warmup_steps

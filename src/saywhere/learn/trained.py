@@ -13,12 +13,12 @@ from safetensors.torch import load_file
 from torch import Tensor, nn
 
 from saywhere.core.errors import InvalidFile
-from saywhere.learn.checkpoint import Snapshot, fit_weights, load_checkpoint, newest_intact, read_trainer, step_of
+from saywhere.learn.checkpoint import Snapshot, load_checkpoint, load_weights, newest_intact, read_trainer, step_of
 from saywhere.learn.processes import pick_device
 from saywhere.learn.provenance import provenance
-from saywhere.learn.randomness import generator_for, globals_kept, seed_globals
+from saywhere.learn.randomness import generator_for, preserved_global_rng, seed_globals
 from saywhere.learn.recipe import Recipe, parse_recipe
-from saywhere.learn.records import Standing, write_json
+from saywhere.learn.records import TrainerState, write_json
 from saywhere.learn.registry import make_task
 from saywhere.learn.task import Task
 from saywhere.learn.trainer import measure
@@ -55,10 +55,10 @@ def find_checkpoint(run_dir: str | Path, which: Which = "best") -> Path:
     if newest is None:
         reasons = "; ".join(str(error) for error in damaged)
         raise InvalidFile(run_dir, f"holds no intact checkpoint{': ' + reasons if reasons else ''}")
-    standing = msgspec.convert(read_trainer(newest)["standing"], Standing)
-    if which == "last" or standing.best is None:
+    state = msgspec.convert(read_trainer(newest)["state"], TrainerState)
+    if which == "last" or state.best is None:
         return newest
-    return folder / f"step-{standing.best.step:08d}"
+    return folder / f"step-{state.best.step:08d}"
 
 
 def load_run(run_dir: str | Path, which: Which = "best", overrides: Sequence[str] = ()) -> TrainedRun:
@@ -67,10 +67,10 @@ def load_run(run_dir: str | Path, which: Which = "best", overrides: Sequence[str
     snapshot = load_checkpoint(path)
     recipe = parse_recipe(snapshot.trainer["recipe"], str(path), overrides)
     task = make_task(recipe)
-    with globals_kept():
+    with preserved_global_rng():
         seed_globals(recipe.seed, "build")
         model = task.build(generator_for(recipe.seed, "build"))
-    fit_weights(model, _measured_weights(snapshot), path)
+    load_weights(model, _eval_weights(snapshot), path)
     model.to(pick_device(recipe.train.device, 0)).eval()
     return TrainedRun(recipe, task, model, path, snapshot.trainer["data_fingerprint"])
 
@@ -78,7 +78,7 @@ def load_run(run_dir: str | Path, which: Which = "best", overrides: Sequence[str
 def evaluate(run_dir: str | Path, which: Which = "best", overrides: Sequence[str] = ()) -> dict[str, Any]:
     """Validate a run's model again; the metrics with all that made them, also written to evaluation-{which}.json."""
     run = load_run(run_dir, which, overrides)
-    with globals_kept():
+    with preserved_global_rng():
         metrics = measure(run.task, run.model, run.recipe.seed, run.step)
     report = {
         **provenance(run.recipe, run.task.fingerprint()),
@@ -108,8 +108,8 @@ def read_weights(path: Path) -> Mapping[str, Tensor]:
         except SafetensorError as error:
             raise InvalidFile(path, f"is not a safetensors file: {error}") from error
     is_run = (path / "checkpoints").is_dir()
-    return _measured_weights(load_checkpoint(find_checkpoint(path) if is_run else path))
+    return _eval_weights(load_checkpoint(find_checkpoint(path) if is_run else path))
 
 
-def _measured_weights(snapshot: Snapshot) -> Mapping[str, Tensor]:
+def _eval_weights(snapshot: Snapshot) -> Mapping[str, Tensor]:
     return snapshot.ema if snapshot.ema is not None else snapshot.model

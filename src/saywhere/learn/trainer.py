@@ -20,15 +20,15 @@ from saywhere.learn.learner import Learner
 from saywhere.learn.processes import Processes
 from saywhere.learn.randomness import seed_globals
 from saywhere.learn.recipe import Checkpoint, Recipe, Validate
-from saywhere.learn.records import Best, Event, Note, Saved, Standing, StepDone, Validated
-from saywhere.learn.schedule import rate_factor
+from saywhere.learn.records import Best, Event, Note, Saved, StepDone, TrainerState, Validated
+from saywhere.learn.schedule import lr_factor
 from saywhere.learn.task import Items, Task
 
 
 class Trainer:
     """One run, from where it stands to its end.
 
-    folder: for checkpoints. about: what every checkpoint says of where it comes from. tell: takes every event (of the
+    folder: for checkpoints. about: what every checkpoint says of where it comes from. emit: takes every event (of the
     first process only). before_save: called before each checkpoint, to bring the logs to the disk.
     """
 
@@ -38,38 +38,38 @@ class Trainer:
         task: Task,
         items: Items,
         learner: Learner,
-        standing: Standing,
+        state: TrainerState,
         *,
         processes: Processes,
         folder: Path,
         about: Mapping[str, Any],
-        tell: Callable[[Event], None],
+        emit: Callable[[Event], None],
         before_save: Callable[[], None],
     ) -> None:
-        self.recipe, self.learner, self.standing = recipe, learner, standing
+        self.recipe, self.learner, self.state = recipe, learner, state
         self._task, self._items, self._processes = task, items, processes
-        self._folder, self._about, self._tell, self._before_save = folder, about, tell, before_save
+        self._folder, self._about, self._emit, self._before_save = folder, about, emit, before_save
         self.plan = Plan(len(items), recipe.train.batch_size, recipe.seed)
         self.total_steps = recipe.total_steps(self.plan.steps_per_epoch)
-        self._saved: Standing | None = standing if standing.step else None
+        self._saved: TrainerState | None = state if state.step else None
 
     @property
     def is_over(self) -> bool:
         """Whether all steps are made, or so many validations were no better that the run stops."""
         patience = self.recipe.validate.patience
-        out_of_patience = patience is not None and self.standing.since_best >= patience
-        return out_of_patience or self.standing.step >= self.total_steps
+        out_of_patience = patience is not None and self.state.validations_since_best >= patience
+        return out_of_patience or self.state.step >= self.total_steps
 
     def run(self, interruption: Interruption) -> str:
         """Learn until done; how it ended: "finished", "stopped early" or "interrupted"."""
-        if self.standing.step == 0 and self.recipe.validate.at_start:
+        if self.state.step == 0 and self.recipe.validate.at_start:
             self._validate(counts=False)
         train = self.recipe.train
         steps = load_steps(
             self._task,
             self._items,
             self.plan,
-            self.standing.step,
+            self.state.step,
             self.total_steps,
             self._processes,
             train.accumulate,
@@ -78,118 +78,118 @@ class Trainer:
         while not self.is_over:
             started = time.perf_counter()
             self._step(next(steps), started)
-            self._keep_up()
-            if self._someone_wants_to_stop(interruption) and not self.is_over:
+            self._validate_and_save_if_due()
+            if self._stop_requested(interruption) and not self.is_over:
                 self._save()
-                self._note(f"interrupted after step {self.standing.step}; the same command goes on from here")
+                self._note(f"interrupted after step {self.state.step}; the same command goes on from here")
                 return "interrupted"
-        if self.standing.validated_step != self.standing.step:
+        if self.state.validated_step != self.state.step:
             self._validate(counts=True)
         self._save()
-        return "stopped early" if self.standing.step < self.total_steps else "finished"
+        return "stopped early" if self.state.step < self.total_steps else "finished"
 
-    def _step(self, pieces: list[Any], started: float) -> None:
-        step = self.standing.step
-        factor = rate_factor(self.recipe.schedule, step, self.total_steps, self.plan.steps_per_epoch)
+    def _step(self, micro_batches: list[Any], started: float) -> None:
+        step = self.state.step
+        factor = lr_factor(self.recipe.schedule, step, self.total_steps, self.plan.steps_per_epoch)
         lr = self.recipe.train.lr * factor
         try:
-            outcome = self.learner.learn(pieces, step, lr)
+            outcome = self.learner.train_step(micro_batches, step, lr)
         except TrainingDiverged as error:
             raise error.keeping(self._save_last_good()) from error
         seconds = time.perf_counter() - started
-        self.standing = msgspec.structs.replace(self.standing, step=step + 1, seconds=self.standing.seconds + seconds)
+        self.state = msgspec.structs.replace(self.state, step=step + 1, seconds=self.state.seconds + seconds)
         every = self.recipe.log.every_steps
         if (step + 1) % every == 0 or step == 0 or step + 1 == self.total_steps:
-            self._tell(
+            self._emit(
                 StepDone(
                     step=step + 1,
                     epoch=step // self.plan.steps_per_epoch,
                     losses=dict(outcome.losses),
                     lr=lr,
                     grad_norm=outcome.grad_norm,
-                    items=pieces[0].piece.batch_items,
+                    items=micro_batches[0].micro_batch.batch_items,
                     seconds=seconds,
                 )
             )
 
-    def _keep_up(self) -> None:
+    def _validate_and_save_if_due(self) -> None:
         """Validate and save, if it is time."""
         improved = False
-        if self._is_time(self.recipe.validate) or self.standing.step == self.total_steps:
+        if self._is_due(self.recipe.validate) or self.state.step == self.total_steps:
             improved = self._validate(counts=True)
-        if improved or self._is_time(self.recipe.checkpoint):
+        if improved or self._is_due(self.recipe.checkpoint):
             self._save()
 
-    def _is_time(self, when: Validate | Checkpoint) -> bool:
+    def _is_due(self, when: Validate | Checkpoint) -> bool:
         every = when.every_steps or (when.every_epochs or 1) * self.plan.steps_per_epoch
-        return self.standing.step % every == 0
+        return self.state.step % every == 0
 
     def _validate(self, *, counts: bool) -> bool:
         """Measure and tell; whether it is the best so far. counts: whether it may be the best, or costs patience."""
         started = time.perf_counter()
         metrics = self._metrics()
-        standing, rules = self.standing, self.recipe.validate
+        state, rules = self.state, self.recipe.validate
         if rules.metric is not None and rules.metric not in metrics:
             raise UnknownName("validation metric", rules.metric, metrics)
-        best, since_best, improved = standing.best, standing.since_best, False
+        best, validations_since_best, improved = state.best, state.validations_since_best, False
         if counts and rules.metric is not None:
             value = metrics[rules.metric]
             improved = rules.is_better(value, best.value if best is not None else None)
-            best = Best(standing.step, rules.metric, value) if improved else best
-            since_best = 0 if improved else since_best + 1
+            best = Best(state.step, rules.metric, value) if improved else best
+            validations_since_best = 0 if improved else validations_since_best + 1
         seconds = time.perf_counter() - started
-        self.standing = msgspec.structs.replace(
-            standing,
+        self.state = msgspec.structs.replace(
+            state,
             best=best,
-            since_best=since_best,
+            validations_since_best=validations_since_best,
             metrics={name: value if math.isfinite(value) else None for name, value in metrics.items()},
-            validated_step=standing.step,
-            seconds=standing.seconds + seconds,
+            validated_step=state.step,
+            seconds=state.seconds + seconds,
         )
-        epoch = max(0, standing.step - 1) // self.plan.steps_per_epoch
-        self._tell(Validated(step=standing.step, epoch=epoch, metrics=dict(metrics), best=improved, seconds=seconds))
+        epoch = max(0, state.step - 1) // self.plan.steps_per_epoch
+        self._emit(Validated(step=state.step, epoch=epoch, metrics=dict(metrics), best=improved, seconds=seconds))
         return improved
 
     def _metrics(self) -> dict[str, float]:
         """The first process's measure of the model, on all processes."""
         text = "{}"
-        if self._processes.first:
-            model = self.learner.measured_model
-            text = msgspec.json.encode(measure(self._task, model, self.recipe.seed, self.standing.step)).decode()
-        numbers = msgspec.json.decode(self._processes.text_from_first(text), type=dict[str, float | None])
+        if self._processes.is_main:
+            model = self.learner.eval_model
+            text = msgspec.json.encode(measure(self._task, model, self.recipe.seed, self.state.step)).decode()
+        numbers = msgspec.json.decode(self._processes.broadcast_text(text), type=dict[str, float | None])
         return {name: math.nan if value is None else value for name, value in numbers.items()}
 
-    def _someone_wants_to_stop(self, interruption: Interruption) -> bool:
+    def _stop_requested(self, interruption: Interruption) -> bool:
         wish = torch.tensor([float(bool(interruption.signal_name))], device=self._processes.device)
-        self._processes.add_up(wish)
+        self._processes.all_reduce(wish)
         return bool(wish.item())
 
     def _save(self) -> Path | None:
         """Write a checkpoint unless nothing has changed, and remove those too old to keep."""
-        best_step = self.standing.best.step if self.standing.best is not None else None
+        best_step = self.state.best.step if self.state.best is not None else None
         path = self._write_checkpoint()
         if path is not None:
             remove_old(self._folder, self.recipe.checkpoint.keep, best_step)
         return path
 
     def _write_checkpoint(self) -> Path | None:
-        if not self._processes.first or self._saved == self.standing:
+        if not self._processes.is_main or self._saved == self.state:
             return None
         self._before_save()
-        trainer = {"standing": msgspec.to_builtins(self.standing), **self._about}
-        path = save_checkpoint(self._folder, self.standing.step, self.learner.snapshot(trainer))
-        self._saved = self.standing
-        self._tell(Saved(step=self.standing.step, path=str(path)))
+        trainer = {"state": msgspec.to_builtins(self.state), **self._about}
+        path = save_checkpoint(self._folder, self.state.step, self.learner.snapshot(trainer))
+        self._saved = self.state
+        self._emit(Saved(step=self.state.step, path=str(path)))
         return path
 
     def _save_last_good(self) -> Path | None:
         """Where the newest good state is, after saving the present one if it is all numbers. Nothing is removed."""
-        if self.standing.step and self.learner.is_finite():
+        if self.state.step and self.learner.is_finite():
             self._write_checkpoint()
         return newest_intact(self._folder)[0]
 
     def _note(self, message: str) -> None:
-        self._tell(Note(step=self.standing.step, message=message))
+        self._emit(Note(step=self.state.step, message=message))
 
 
 def measure(task: Task, model: torch.nn.Module, seed: int, step: int) -> dict[str, float]:

@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from saywhere.learn import StepDone, load_run, read_measured, train
+from saywhere.learn import StepDone, load_run, read_log, train
 from saywhere.learn.recipe import Recipe, parse_recipe
 from saywhere.metrics import caption_scores
 from saywhere.models.updown.prepared import Captions, Questions
@@ -145,4 +145,4 @@ def _measured_captions(job: HintJob) -> dict[str, float]:
 
 def step_seconds(job: HintJob) -> list[float]:
     """How long each step took."""
-    return [one.seconds for one in read_measured(job.folder / "log.jsonl") if isinstance(one, StepDone)]
+    return [one.seconds for one in read_log(job.folder / "log.jsonl") if isinstance(one, StepDone)]

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 import saywhere
 from saywhere.core import MissingDependency, Narrative
 from saywhere.core.types import Progress
-from saywhere.learn import Validated, read_measured
+from saywhere.learn import Validated, read_log
 from saywhere.metrics import caption_scores, meteor, scene_graph_f
 from saywhere.metrics.captions import MeteorTool
 from saywhere.models.mitr import Grounded
@@ -256,7 +256,7 @@ def _curves(out: Path, plan: Plan) -> dict[str, list[tuple[int, float]]]:
     table = next(t for t in TABLES if t.number == 2)
     curves: dict[str, list[tuple[int, float]]] = {}
     for key in table.rows:
-        logged = read_measured(out / "runs" / f"{key}-{plan.seeds[0]}" / "log.jsonl")
+        logged = read_log(out / "runs" / f"{key}-{plan.seeds[0]}" / "log.jsonl")
         validated = [(one.step, one.metrics.get("caption")) for one in logged if isinstance(one, Validated)]
         curves[ROWS[key].title] = [(step, value) for step, value in validated if value is not None]
     return curves

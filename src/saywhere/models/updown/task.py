@@ -63,12 +63,12 @@ class CaptionSection(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw
 
 
 class DataSection(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """[data]: a prepared folder. train, validation: at most so many items. measured: the split that is validated on."""
+    """[data]: a prepared folder. train, validation: at most so many items. validation_split: which split that is."""
 
     folder: Path
     train: int | None = None
     validation: int | None = None
-    measured: str = VALIDATION
+    validation_split: str = VALIDATION
 
 
 class UpDnVqaTask:
@@ -80,7 +80,7 @@ class UpDnVqaTask:
     def __init__(self, model: VqaSection, data: DataSection) -> None:
         self.prepared = Questions(data.folder)
         self._train = self.prepared.split("train", data.train)
-        self._validation = self.prepared.split(data.measured, data.validation)
+        self._validation = self.prepared.split(data.validation_split, data.validation)
         self.config = model.config(self.prepared)
 
     def build(self, generator: torch.Generator) -> nn.Module:
@@ -124,7 +124,7 @@ class UpDnCaptionTask:
     def __init__(self, model: CaptionSection, data: DataSection) -> None:
         self.prepared = Captions(data.folder)
         self._train = self.prepared.split("train", data.train)
-        self._validation = self.prepared.split(data.measured, data.validation)
+        self._validation = self.prepared.split(data.validation_split, data.validation)
         self.config = model.config(self.prepared)
 
     def build(self, generator: torch.Generator) -> nn.Module:
