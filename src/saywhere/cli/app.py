@@ -13,6 +13,7 @@ from saywhere.cli import (
     assets,
     benchmark,
     build,
+    coco,
     collect,
     data,
     hint,
@@ -68,6 +69,7 @@ app.add_typer(report.app, name="report")
 build.app.command("questions")(questions.questions)
 build.app.command("priors")(questions.priors)
 build.app.command("vqa")(vqa.vqa)
+build.app.command("coco")(coco.coco)
 build.app.command("hl")(hl_photos.hl)
 build.app.command("answers")(vqa.answers)
 build.app.command("visual-words")(questions.visual_words)
