@@ -76,13 +76,22 @@ def test_why_says_the_caption_and_what_the_map_is_worth(tiny: Seer, pets: Path, 
 
 @pytest.mark.usefixtures("tiny")
 def test_a_reason_is_drawn_and_given_as_json(pets: Path, tmp_path: Path) -> None:
-    ran = run("why", pets, "CAT", "--caption", "a red cat.", "--json", "--out", tmp_path / "why.png")
+    ran = run("why", pets, "CAT", "--caption", "a red cat.", "--json", "--png", tmp_path / "why.png")
     said = json.loads(ran.stdout)
     assert (said["caption"], said["reason"]["said"], said["region"]) == ("a red cat.", "cat.", {"whole": True})
     assert np.shape(said["reason"]["weights"]) == (4, 4)
     assert read_photo(tmp_path / "why.png").size[0] > 500
-    assert run("answer", pets, "is there a cat", "--out", tmp_path / "answer.png").exit_code == 0
+    assert run("answer", pets, "is there a cat", "--png", tmp_path / "answer.png").exit_code == 0
     assert read_photo(tmp_path / "answer.png").size[0] > 500
+
+
+def test_a_mask_is_asked_about_like_the_box_that_it_covers(tiny: Seer, pets: Path, tmp_path: Path) -> None:
+    marked = np.zeros((40, 40), dtype=np.uint8)
+    marked[20:, 20:] = 255
+    Image.fromarray(marked).save(tmp_path / "mask.png")
+    said = json.loads(run("answer", pets, "what is it", "--mask", tmp_path / "mask.png", "--json").stdout)
+    assert said["region"] == {"mask_shape": [40, 40]}
+    assert said["answers"][0]["text"] == tiny.look(pets).answer("what is it", Box(*BOTTOM_RIGHT)).text
 
 
 @pytest.mark.usefixtures("tiny")
@@ -91,7 +100,7 @@ def test_a_reason_is_drawn_and_given_as_json(pets: Path, tmp_path: Path) -> None
     [
         (("why", "dog", "--caption", "a red cat"), UnknownName, "word of the caption"),
         (("why", "cat", "--method", "gradiant"), UnknownName, "gradient"),
-        (("why", "cat", "--out", "x.jpg"), InvalidValue, "png"),
+        (("why", "cat", "--png", "x.jpg"), InvalidValue, "png"),
         (("why", "cat", "--box", "0,0,1,1", "--point", "0,0"), InvalidValue, "2 are given"),
         (("answer", " "), InvalidValue, "has no word"),
         (("answer", "is it", "--point", "2,2"), InvalidValue, "covers nothing"),
@@ -110,7 +119,7 @@ def test_what_cannot_be_asked_is_refused(
 def test_nothing_is_drawn_where_nothing_speaks_for_it(tmp_path: Path) -> None:
     # All patches are alike, so that none adds anything.
     Image.new("RGB", (40, 40)).save(tmp_path / "dark.png")
-    ran = run("why", tmp_path / "dark.png", "cat", "--caption", "a red cat", "--out", tmp_path / "x.png")
+    ran = run("why", tmp_path / "dark.png", "cat", "--caption", "a red cat", "--png", tmp_path / "x.png")
     assert "nothing to draw" in str(ran.exception)
     assert not (tmp_path / "x.png").exists()
 

@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from PIL import Image
 
 from saywhere.cli.pointing import Pointing, region_values
-from saywhere.core import Box, InvalidFile, InvalidValue, Narrative, Point, Polygon, Trace, WholeImage
+from saywhere.core import Box, Frame, InvalidFile, InvalidValue, Narrative, Point, Polygon, Trace, WholeImage
 from saywhere.formats import localized_narratives
 
 PHOTO = Path("000000000139.jpg")
@@ -28,6 +29,21 @@ def test_every_kind_is_read_in_order() -> None:
     assert polygon.points_xy.tolist() == [[0, 0], [1, 0], [1, 1]]
     assert isinstance(trace, Trace)
     assert trace.bounds_xyxy == pytest.approx((0.1, 0.1, 0.9, 0.1))
+
+
+def test_a_mask_is_an_image_laid_over_the_photo(tmp_path: Path) -> None:
+    Image.fromarray(np.array([[0, 255]], dtype=np.uint8)).save(tmp_path / "right.png")
+    (mask,) = Pointing(PHOTO, (200, 100)).regions([], [], [], [], [tmp_path / "right.png"])
+    assert mask.weights(Frame.of_grid(1, 2)).tolist() == [[0, 1]]
+    assert region_values(mask) == {"mask_shape": [1, 2]}
+
+
+def test_a_mask_that_marks_nothing_or_is_no_image_is_refused(tmp_path: Path) -> None:
+    Image.new("L", (4, 4)).save(tmp_path / "black.png")
+    (tmp_path / "text.png").write_text("white")
+    for name, reason in (("black.png", "black everywhere"), ("text.png", "not an image"), ("gone.png", "gone")):
+        with pytest.raises(InvalidFile, match=reason):
+            Pointing(PHOTO).regions([], [], [], [], [tmp_path / name])
 
 
 def test_pixels_become_fractions() -> None:

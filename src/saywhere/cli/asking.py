@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -13,53 +14,64 @@ import saywhere
 from saywhere import loading
 from saywhere.cli.console import out
 from saywhere.cli.pointing import Pointing, region_values
-from saywhere.cli.seeing import AsJson, Level, Model, Photo, busy, opened
+from saywhere.cli.seeing import AsJson, Level, Model, Photo, Png, busy, check_png, opened
 from saywhere.core import InvalidValue, Region, UnknownName, WholeImage
 
 if TYPE_CHECKING:
     from saywhere.explain.seen import Method, Reason
     from saywhere.models.patchioner.seer import Look
 
-BoxAt = Annotated[str | None, typer.Option("--box", metavar="X1,Y1,X2,Y2", help="A rectangle.")]
-PointAt = Annotated[str | None, typer.Option("--point", metavar="X,Y", help="One place.")]
-PolygonAt = Annotated[str | None, typer.Option("--polygon", metavar="X,Y;X,Y;…", help="An outline.")]
-TraceAt = Annotated[
-    str | None, typer.Option("--trace", metavar="FILE|X,Y;X,Y;…", help="A file of a narrative, or a line.")
+BoxAt = Annotated[str | None, typer.Option("--box", metavar="X1,Y1,X2,Y2", help="Only this rectangle.")]
+PointAt = Annotated[str | None, typer.Option("--point", metavar="X,Y", help="Only this point.")]
+PolygonAt = Annotated[
+    str | None, typer.Option("--polygon", metavar="X,Y;X,Y;…", help="Only what this outline encloses.")
 ]
-Pixels = Annotated[bool, typer.Option("--pixels", help="Numbers are pixels, not fractions.")]
-Way = Annotated[str, typer.Option("--method", help="gradient, attention or occlusion.")]
-HeatOut = Annotated[Path | None, typer.Option("--out", "-o", help="Draw where it came from.", metavar="PNG")]
+TraceAt = Annotated[
+    str | None,
+    typer.Option(
+        "--trace",
+        metavar="FILE|X,Y;X,Y;…",
+        help="Only this trace: a file with one narrative, or points to connect.",
+    ),
+]
+Pixels = Annotated[bool, typer.Option("--pixels", help="Coordinates are pixels, not fractions of the photo.")]
+Way = Annotated[str, typer.Option("--method", help="How the reason is found: gradient, attention or occlusion.")]
+MaskAt = Annotated[
+    Path | None,
+    typer.Option("--mask", metavar="FILE", help="Only this mask: an image of the photo's shape, white where to look."),
+]
 
 
 def answer(
     photo: Photo,
-    question: Annotated[str, typer.Argument(help="Such as: is there a cup?", show_default=False)],
+    question: Annotated[str, typer.Argument(help="The question, such as: is there a cup?", show_default=False)],
     box: BoxAt = None,
     point: PointAt = None,
     polygon: PolygonAt = None,
     trace: TraceAt = None,
+    mask: MaskAt = None,
     pixels: Pixels = False,
     model: Model = loading.BASE,
     method: Way = "gradient",
-    output: HeatOut = None,
+    png: Png = None,
     as_json: AsJson = False,
 ) -> None:
-    """Answer a question about a photo, or about what is pointed at in it."""
-    way = _checked(method, output)
-    region = _region(photo, pixels, box, point, polygon, trace)
+    """Answer a question about a photo, or about a region of it."""
+    way = _checked(method, png)
+    region = _region(photo, pixels, (box, point, polygon, trace), mask)
     if not question.split():
         raise InvalidValue("question", "has no word")
     look = _looked(model, photo)
     with busy("answering"):
         given = look.answer(question, region)
     reason = None
-    if output is not None or as_json:
+    if png is not None or as_json:
         from saywhere.explain.seen import why_answer
 
         with busy("looking for the reason"):
             reason = why_answer(look, question, region, way)
-    if output is not None and reason is not None:
-        _draw(look, reason.weights, output)
+    if png is not None and reason is not None:
+        _draw(look, reason.weights, png)
     if as_json:
         ranked = [{"text": text, "probability": chance} for text, chance in given.ranked]
         unread = {"unknown": list(given.unknown), "unread": list(given.unread)}
@@ -75,22 +87,23 @@ def answer(
 
 def why(
     photo: Photo,
-    word: Annotated[str, typer.Argument(help="A word of the caption; its first one, if it comes again.")],
+    word: Annotated[str, typer.Argument(help="A word of the caption; the first one if it occurs twice.")],
     box: BoxAt = None,
     point: PointAt = None,
     polygon: PolygonAt = None,
     trace: TraceAt = None,
+    mask: MaskAt = None,
     pixels: Pixels = False,
-    caption: Annotated[str, typer.Option(help="Another text than the model's own caption.")] = "",
+    caption: Annotated[str, typer.Option(help="Explain this text instead of the model's own caption.")] = "",
     level: Level = "object",
     model: Model = loading.BASE,
     method: Way = "gradient",
-    output: HeatOut = None,
+    png: Png = None,
     as_json: AsJson = False,
 ) -> None:
-    """Say why a word of a photo's or a region's caption was said: which patches it came from, and how sure that is."""
-    way = _checked(method, output)
-    region = _region(photo, pixels, box, point, polygon, trace) or WholeImage()
+    """Explain a word of a caption: which patches of the photo it rests on, and how faithful that explanation is."""
+    way = _checked(method, png)
+    region = _region(photo, pixels, (box, point, polygon, trace), mask) or WholeImage()
     look = _looked(model, photo)
     from saywhere.explain.seen import why_word
 
@@ -98,10 +111,10 @@ def why(
         text = caption or look.caption(region, level=level).text
     with busy("looking for the reason"):
         reason = why_word(look, region, text, _place(word, text), way, level)
-    if output is not None:
+    if png is not None:
         from saywhere.explain.heat import patch_heat
 
-        _draw(look, patch_heat(reason.weights, look.view.frame), output)
+        _draw(look, patch_heat(reason.weights, look.view.frame), png)
     if as_json:
         _say_json(look, photo, region, reason, level=level, caption=text)
         return
@@ -110,9 +123,8 @@ def why(
         out.print(line, markup=False)
 
 
-def _checked(method: str, output: Path | None) -> Method:
-    if output is not None and output.suffix.lower() != ".png":
-        raise InvalidValue("--out", f"{output.name} does not end in .png")
+def _checked(method: str, png: Path | None) -> Method:
+    check_png(png)
     # Heavy, but so is everything that follows.
     from saywhere.explain.seen import METHODS
 
@@ -122,15 +134,15 @@ def _checked(method: str, output: Path | None) -> Method:
     raise UnknownName("method", method, METHODS)
 
 
-def _region(
-    photo: Path, pixels: bool, box: str | None, point: str | None, polygon: str | None, trace: str | None
-) -> Region | None:
+def _region(photo: Path, pixels: bool, typed: Sequence[str | None], mask: Path | None) -> Region | None:
     """The one region that is given, if one is. The photo is read first, so that a bad one is said at once."""
     from saywhere.vision import read_photo
 
     size = read_photo(photo).size
-    given = [[one] if one is not None else [] for one in (box, point, polygon, trace)]
-    regions = Pointing(photo, size if pixels else (1, 1)).regions(*given)
+    boxes, points, polygons, traces = ([one] if one is not None else [] for one in typed)
+    regions = Pointing(photo, size if pixels else (1, 1)).regions(
+        boxes, points, polygons, traces, [mask] if mask else []
+    )
     if len(regions) > 1:
         raise InvalidValue("region", f"{len(regions)} are given", "point at one")
     return regions[0] if regions else None
@@ -170,14 +182,14 @@ def _told(reason: Reason) -> list[str]:
     return lines
 
 
-def _draw(look: Look, heat: Any, output: Path) -> None:
+def _draw(look: Look, heat: Any, png: Path) -> None:
     """heat: (h, w) over the photo."""
     from saywhere.core import AttentionMap
     from saywhere.plots import draw_heatmap, save_png
 
     if not heat.max() > 0:
-        raise InvalidValue("--out", "no part of the photo speaks for this, so there is nothing to draw")
-    save_png(draw_heatmap(look.image, AttentionMap(heat)), output)
+        raise InvalidValue("--png", "no part of the photo speaks for this, so there is nothing to draw")
+    save_png(draw_heatmap(look.image, AttentionMap(heat)), png)
 
 
 def _say_json(look: Look, photo: Path, region: Region | None, reason: Reason | None, **values: Any) -> None:

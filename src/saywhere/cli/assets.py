@@ -9,14 +9,16 @@ import typer
 from saywhere.cli.console import MB, err, in_megabytes, out, stages
 from saywhere.core.errors import InvalidFile, InvalidValue
 
-app = typer.Typer(help="Weights by others, fetched once and checked.", no_args_is_help=True, rich_markup_mode=None)
+app = typer.Typer(help="Third-party weights: list, fetch and verify them.", no_args_is_help=True, rich_markup_mode=None)
 
-Names = Annotated[list[str] | None, typer.Argument(help="Which assets; see `saywhere assets list`.", metavar="NAMES")]
+Names = Annotated[
+    list[str] | None, typer.Argument(help="Names of assets; `saywhere assets list` shows them.", metavar="NAMES")
+]
 
 
 @app.command("list")
 def list_assets() -> None:
-    """Every known asset: name, size, whether it is in the cache, licence, and what it is."""
+    """List the assets: name, size, whether it is in the cache, licence, and what it is."""
     from saywhere.assets import cache_folder, is_cached, listed
 
     assets = listed()
@@ -30,9 +32,9 @@ def list_assets() -> None:
 
 @app.command()
 def fetch(
-    names: Names = None, everything: Annotated[bool, typer.Option("--all", help="All that are known.")] = False
+    names: Names = None, everything: Annotated[bool, typer.Option("--all", help="Fetch all assets.")] = False
 ) -> None:
-    """Bring assets into the cache. Those that are there are only checked, without any network."""
+    """Download assets into the cache. Those already there are only verified, without a network."""
     from saywhere.assets import fetch as bring
     from saywhere.assets import find
 
@@ -45,7 +47,7 @@ def fetch(
 
 @app.command()
 def verify(names: Names = None) -> None:
-    """Check that assets (by default all) are in the cache and unaltered; exit code 1 if one is not."""
+    """Verify that assets (all by default) are in the cache and unaltered. Exit code 1 if one is not."""
     from saywhere.assets import AssetUnavailable, find
     from saywhere.assets import verify as check
 

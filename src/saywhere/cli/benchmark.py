@@ -20,18 +20,22 @@ if TYPE_CHECKING:
 
 def trace_benchmark(
     source: File,
-    output: Annotated[Path, typer.Option("--out", "-o", help="A .jsonl to write; .gz packs it.")],
+    output: Annotated[Path, typer.Option("--out", "-o", help="File to write: .jsonl, or .jsonl.gz to compress it.")],
     format: FormatOption = None,  # noqa: A002 - the option's name
     llm: Annotated[
         str | None,
-        typer.Option(help="An OpenAI-compatible endpoint, such as http://127.0.0.1:8000/v1, to rewrite with."),
+        typer.Option(
+            help="Rewrite sentences with the OpenAI-compatible endpoint at this address, such as http://127.0.0.1:8000/v1."
+        ),
     ] = None,
-    model: Annotated[str | None, typer.Option(help="The endpoint's model.")] = None,
+    model: Annotated[str | None, typer.Option(help="The endpoint's name of the model.")] = None,
     key_variable: Annotated[
-        str, typer.Option(help="The environment variable that holds the endpoint's key.")
+        str, typer.Option(help="Name of the environment variable with the endpoint's key.")
     ] = "SAYWHERE_LLM_KEY",
-    workers: Annotated[int, typer.Option(min=1, max=64, help="Questions asked at a time.")] = 4,
-    trim: Annotated[float, typer.Option(help="Share of a sentence's time cut off its trace at each end.")] = 0.15,
+    workers: Annotated[int, typer.Option(min=1, max=64, help="How many requests to send at a time.")] = 4,
+    trim: Annotated[
+        float, typer.Option(help="Share of a sentence's duration to cut off its trace at each end.")
+    ] = 0.15,
 ) -> None:
     """Make a trace-captioning benchmark of narratives: one caption and its part of the trace for each sentence.
 

@@ -10,7 +10,9 @@ import typer
 
 from saywhere.cli.console import err, out, stages
 
-app = typer.Typer(help="Make memory banks and data sets.", no_args_is_help=True, rich_markup_mode=None)
+app = typer.Typer(
+    help="Build memory banks, data sets and the parts of saywhere-base.", no_args_is_help=True, rich_markup_mode=None
+)
 
 _SHOWN = 20
 
@@ -25,18 +27,21 @@ def memory(
     files: Annotated[
         list[Path],
         typer.Argument(
-            help="Texts, one sentence a line, COCO captions, narratives …; .gz is unpacked.", show_default=False
+            help="Files of sentences: one per line, COCO captions, narratives …; .gz is read as well.",
+            show_default=False,
         ),
     ],
-    output: Annotated[Path, typer.Option("--out", "-o", help="The bank: a .safetensors file.")],
+    output: Annotated[Path, typer.Option("--out", "-o", help="The memory bank to write: a .safetensors file.")],
     phrases: Annotated[
-        bool, typer.Option("--phrases", help="Add the phrases that sentences are made of, those there twice or more.")
+        bool, typer.Option("--phrases", help="Also add the phrases that occur at least twice in the sentences.")
     ] = False,
-    encoder: Annotated[str, typer.Option(help="The text encoder.")] = "all-minilm-l6-v2",
-    limit: Annotated[int | None, typer.Option(min=1, help="Take the first so many different sentences.")] = None,
-    batch: Annotated[int, typer.Option(min=1, help="Sentences that are embedded at once.")] = 64,
+    encoder: Annotated[str, typer.Option(help="Text encoder to embed sentences with.")] = "all-minilm-l6-v2",
+    limit: Annotated[
+        int | None, typer.Option(min=1, help="Use only this many different sentences, the first ones.")
+    ] = None,
+    batch: Annotated[int, typer.Option(min=1, help="How many sentences to embed at a time.")] = 64,
 ) -> None:
-    """Make a memory bank of sentences. Bad lines are said and left out; then the exit code is 1."""
+    """Make a memory bank of sentences. Bad lines are reported and left out; the exit code is then 1."""
     from saywhere.build.memory import build_memory
     from saywhere.language.embed import open_text_encoder
 
@@ -69,12 +74,17 @@ def base(
             "and text/ (train.*.en.gz)."
         ),
     ],
-    output: Annotated[Path, typer.Option("--out", "-o", help="The model's folder.")] = Path("out/saywhere-base"),
-    work: Annotated[Path, typer.Option(help="What is made on the way; not made again.")] = Path("out/base-work"),
-    steps: Annotated[int, typer.Option(min=1, help="Steps of the decoder.")] = 4000,
+    output: Annotated[Path, typer.Option("--out", "-o", help="Folder to write the model to.")] = Path(
+        "out/saywhere-base"
+    ),
+    work: Annotated[Path, typer.Option(help="Folder for intermediate results, which a second run reuses.")] = Path(
+        "out/base-work"
+    ),
+    steps: Annotated[int, typer.Option(min=1, help="Training steps of the decoder.")] = 4000,
     rate: Annotated[float, typer.Option(min=0, help="Learning rate of the decoder.")] = 1e-3,
     start: Annotated[
-        Path | None, typer.Option(help="model.safetensors of an earlier decoder with the same words to go on from.")
+        Path | None,
+        typer.Option(help="Continue from the model.safetensors of an earlier decoder with the same vocabulary."),
     ] = None,
 ) -> None:
     """Make saywhere-base anew: looks, alignment, gap, two decoders, memory. About three hours on two cores."""
@@ -99,19 +109,21 @@ def base(
 
 @app.command()
 def levels(
-    hl: Annotated[Path, typer.Option(help="HL rows (JSONL) with scene, action, rationale and object captions.")],
-    data: Annotated[Path, typer.Option(help="The folder that `saywhere build base` reads.")],
+    hl: Annotated[Path, typer.Option(help="HL file (JSONL) with scene, action, rationale and object captions.")],
+    data: Annotated[Path, typer.Option(help="The data folder of `saywhere build base`.")],
     base_work: Annotated[Path, typer.Option(help="The work folder of `saywhere build base`.")] = Path("out/base-work"),
     model: Annotated[
-        Path | None, typer.Option(help="The model whose decoder is gone on from; by default saywhere-base.")
+        Path | None, typer.Option(help="Model whose decoder to continue from; saywhere-base by default.")
     ] = None,
-    output: Annotated[Path, typer.Option("--out", "-o", help="The folder of the writer.")] = Path("out/levels"),
-    work: Annotated[Path, typer.Option(help="What is made on the way; not made again.")] = Path("out/levels-work"),
-    seed: Annotated[int, typer.Option(help="Of what is drawn and of the training.")] = 0,
+    output: Annotated[Path, typer.Option("--out", "-o", help="Folder to write the decoder to.")] = Path("out/levels"),
+    work: Annotated[Path, typer.Option(help="Folder for intermediate results, which a second run reuses.")] = Path(
+        "out/levels-work"
+    ),
+    seed: Annotated[int, typer.Option(help="Random seed of the split and the training.")] = 0,
 ) -> None:
     """Make the writer of scenes, actions and rationales of saywhere-base.
 
-    Bad rows are said and left out; then the exit code is 1.
+    Bad rows are reported and left out; the exit code is then 1.
     """
     from saywhere.build.levels import LevelSettings, build_levels
     from saywhere.language.embed import open_text_encoder

@@ -18,35 +18,39 @@ if TYPE_CHECKING:
     from saywhere.studio.collect_status import LevelStatus, Status
 
 app = typer.Typer(
-    help="People describe photos above the objects: scene, action, rationale. Export in HL's form.",
+    help="Collect captions above objects from people: scene, action, rationale. Export as HL.",
     no_args_is_help=True,
     rich_markup_mode=None,
 )
-Folder = Annotated[Path, typer.Argument(help="The collection's folder.", metavar="DIR")]
+Folder = Annotated[Path, typer.Argument(help="Folder of the collection.", metavar="DIR")]
 
 
 @app.command()
 def serve(
     folder: Folder,
-    photos: Annotated[Path | None, typer.Option(metavar="PHOTOS", help="Take the photos of a folder.")] = None,
+    photos: Annotated[Path | None, typer.Option(metavar="PHOTOS", help="Add the photos of this folder.")] = None,
     level: Annotated[
-        list[str] | None, typer.Option(help="scene (if none is given), action or rationale. May come again.")
+        list[str] | None,
+        typer.Option(help="What to ask for: scene (the default), action or rationale. Can be repeated."),
     ] = None,
     question: Annotated[
-        list[str] | None, typer.Option(metavar="LEVEL=TEXT", help="A question in your words. May come again.")
+        list[str] | None,
+        typer.Option(metavar="LEVEL=TEXT", help="Your own wording of a level's question. Can be repeated."),
     ] = None,
     annotators: Annotated[
-        int | None, typer.Option(help="People for each question about each photo; 3 if never set.")
+        int | None, typer.Option(help="How many people answer each question about each photo; 3 if never set.")
     ] = None,
-    title: Annotated[str | None, typer.Option(help="What annotators read first.")] = None,
-    hold: Annotated[float, typer.Option(metavar="MINUTES", help="A photo left open goes to others after this.")] = 15.0,
+    title: Annotated[str | None, typer.Option(help="Title that annotators see.")] = None,
+    hold: Annotated[
+        float, typer.Option(metavar="MINUTES", help="After this long, a photo that somebody left open goes to others.")
+    ] = 15.0,
     port: Port = 8765,
     host: Host = "127.0.0.1",
     token: Token = "",
     name: Names = None,
     browser: Browser = True,
 ) -> None:
-    """Let people answer, in the browser and without a network. Each types a code; answers are kept at once.
+    """Serve the collection in the browser, without a network. Each person types a code; answers are saved at once.
 
     What is not given stays as it was when the folder was served last.
     """
@@ -90,7 +94,7 @@ def _with_photos(collection: Collection, folder: Path | None) -> Collection:
 
 @app.command()
 def status(folder: Folder) -> None:
-    """Say how many photos have how many answers, who wrote them, how sure people are and how far they agree."""
+    """Show how many photos have how many answers, by whom, how confident people are and how far they agree."""
     from saywhere.language.scene_labels import scene_nouns_of
     from saywhere.studio.collect_status import collection_status
 
@@ -107,13 +111,13 @@ def status(folder: Folder) -> None:
 @app.command()
 def export(
     folder: Folder,
-    target: Annotated[Path, typer.Argument(help="Where to write, such as scenes.jsonl.", metavar="OUT")],
+    target: Annotated[Path, typer.Argument(help="File to write, such as scenes.jsonl.", metavar="OUT")],
     captions: Annotated[
-        Path | None, typer.Option(help="A COCO captions file: its captions become the level object.")
+        Path | None, typer.Option(help="COCO captions file whose captions become the level object.")
     ] = None,
-    partial: Annotated[bool, typer.Option("--partial", help="Also photos that lack answers.")] = False,
+    partial: Annotated[bool, typer.Option("--partial", help="Include photos that lack answers.")] = False,
 ) -> None:
-    """Write the answers in HL's form: one line a photo, captions and confidences by level, and nobody's name."""
+    """Write the answers as HL: one line per photo, captions and confidences by level, without names."""
     from saywhere.studio.collect_export import export as write
 
     done = write(folder, target, captions=captions, partial=partial)

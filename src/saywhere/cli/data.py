@@ -19,10 +19,12 @@ from saywhere.formats.record import InvalidRecord
 
 app = typer.Typer(help="Check, convert, describe and show data files.", no_args_is_help=True, rich_markup_mode=None)
 
-Files = Annotated[list[Path], typer.Argument(help="Files, or folders where a format is one.", show_default=False)]
-File = Annotated[Path, typer.Argument(help="A file, or a folder where the format is one.", show_default=False)]
+Files = Annotated[
+    list[Path], typer.Argument(help="Data files (or folders, where a format is one).", show_default=False)
+]
+File = Annotated[Path, typer.Argument(help="A data file (or a folder, where the format is one).", show_default=False)]
 FormatOption = Annotated[
-    str | None, typer.Option("--format", "-f", help="The input's format; told from its content if not given.")
+    str | None, typer.Option("--format", "-f", help="Format of the input; detected from its content by default.")
 ]
 
 
@@ -118,11 +120,11 @@ _BY_SUFFIX = {
 @app.command()
 def convert(
     source: File,
-    target: Annotated[Path, typer.Argument(help="Where to; .gz packs it.", show_default=False)],
+    target: Annotated[Path, typer.Argument(help="File to write; .gz compresses it.", show_default=False)],
     format: FormatOption = None,  # noqa: A002 - the option's name
-    to: Annotated[str | None, typer.Option(help="The output's format; told from its name if not given.")] = None,
+    to: Annotated[str | None, typer.Option(help="Format of the output; told by its name by default.")] = None,
 ) -> None:
-    """Write a file in another format. Bad records are said and left out; then the exit code is 1."""
+    """Write a file in another format. Bad records are reported and left out; the exit code is then 1."""
     suffix = Path(target.stem).suffix if target.suffix == ".gz" else target.suffix
     wanted = registry.get(to or _BY_SUFFIX.get(suffix) or _unknown_suffix(target))
     kind = format_of(source, format)
@@ -160,7 +162,7 @@ def _converted(source: Path, kind: registry.Format, wanted: registry.Format, bad
 def stats(
     file: File,
     format: FormatOption = None,  # noqa: A002 - the option's name
-    png: Annotated[Path | None, typer.Option(help="Also draw the distributions.")] = None,
+    png: Annotated[Path | None, typer.Option(help="Also draw the distributions into this PNG file.")] = None,
 ) -> None:
     """Describe a file in numbers, and in a picture if asked."""
     kind = format_of(file, format)
@@ -191,14 +193,14 @@ def stats(
 @app.command()
 def show(
     file: File,
-    output: Annotated[Path, typer.Option("--out", "-o", help="A .html page, or a .png of one narrative.")] = Path(
-        "narratives.html"
-    ),
+    output: Annotated[
+        Path, typer.Option("--out", "-o", help="File to write: an .html page, or a .png of one narrative.")
+    ] = Path("narratives.html"),
     photos: Annotated[
-        Path | None, typer.Option(help="The folder with the photographs; if not given, the file's own.")
+        Path | None, typer.Option(help="Folder with the photos; the folder of the file by default.")
     ] = None,
-    only: Annotated[str | None, typer.Option(help="Only narratives of this image.")] = None,
-    limit: Annotated[int, typer.Option(min=1, help="At most so many narratives.")] = 50,
+    only: Annotated[str | None, typer.Option(help="Show only narratives of this image.")] = None,
+    limit: Annotated[int, typer.Option(min=1, help="Show at most this many narratives.")] = 50,
     format: FormatOption = None,  # noqa: A002 - the option's name
 ) -> None:
     """Draw narratives: the trace coloured by time, a box for each word, and the words in time."""

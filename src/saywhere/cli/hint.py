@@ -14,17 +14,17 @@ if TYPE_CHECKING:
 
 
 def hint(
-    output: Annotated[Path, typer.Option("--out", "-o", help="Where runs and the report go.")] = Path("out/hint"),
+    output: Annotated[Path, typer.Option("--out", "-o", help="Folder for the runs and the report.")] = Path("out/hint"),
     quick: Annotated[
-        bool, typer.Option(help="A few minutes, one seed: shows that all runs, and decides nothing.")
+        bool, typer.Option(help="Run everything in a few minutes with one seed: a check, not a result.")
     ] = False,
     coco: Annotated[
         Path | None,
-        typer.Option(help="Real photos, too: a folder with photos/, boxes.json and captions_val2017.json."),
+        typer.Option(help="Also run on real photos: a folder with photos/, boxes.json and captions_val2017.json."),
     ] = None,
-    workers: Annotated[int, typer.Option(min=1, help="Processes, each of one thread.")] = 2,
+    workers: Annotated[int, typer.Option(min=1, help="How many processes to use, each with one thread.")] = 2,
     show_photos: Annotated[
-        bool, typer.Option(help="Whether the report shows photographs; not where it is to be published.")
+        bool, typer.Option(help="Show photographs in the report. Leave them out to publish it.")
     ] = True,
 ) -> None:
     """HINT against attention alignment and hints that mean nothing, in the simulated world and on real photos.

@@ -15,15 +15,15 @@ _SHOWN = 20
 def hl(
     split: Annotated[
         list[str],
-        typer.Argument(help="NAME=FILE (HL, JSONL) for each split; train and validation must be there."),
+        typer.Argument(help="NAME=FILE for each split (HL, JSONL); train and validation are required."),
     ],
-    photos: Annotated[Path, typer.Option(help="The folder with the photographs that the rows name.")],
-    output: Annotated[Path, typer.Option("--out", "-o", help="A folder for the task oscar.")],
-    workers: Annotated[int, typer.Option(min=1, help="Processes that look at photos.")] = 2,
+    photos: Annotated[Path, typer.Option(help="Folder with the photos that the rows name.")],
+    output: Annotated[Path, typer.Option("--out", "-o", help="Folder to write for the task oscar.")],
+    workers: Annotated[int, typer.Option(min=1, help="How many processes encode photos.")] = 2,
 ) -> None:
     """Make captions at every level ready to learn from, with regions and tags of their photos.
 
-    Bad rows and photos are said and left out: exit code 1. Then: saywhere train recipes/oscar-object.toml, and
+    Bad rows and photos are reported and left out: exit code 1. Then: saywhere train recipes/oscar-object.toml, and
     recipes/oscar-scene.toml from there.
     """
     from saywhere.build.hl_photos import parse_hl_splits, prepare_hl

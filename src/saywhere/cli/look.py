@@ -14,11 +14,13 @@ _ENDINGS = {".jpg", ".jpeg", ".png", ".webp", ".gif", ".bmp", ".tif", ".tiff", "
 
 
 def look(
-    photos: Annotated[Path, typer.Argument(help="A folder of photos.", metavar="DIR", show_default=False)],
-    output: Annotated[Path, typer.Option("--out", "-o", help="A folder; the views go there.")],
-    encoder: Annotated[str, typer.Option(help="Which encoder looks.")] = "efficientnet-lite0",
-    input_px: Annotated[int | None, typer.Option(help="Side of the square a photo becomes; else its own.")] = None,
-    batch: Annotated[int, typer.Option(min=1, help="How many photos at once.")] = 8,
+    photos: Annotated[Path, typer.Argument(help="Folder with the photos.", metavar="DIR", show_default=False)],
+    output: Annotated[Path, typer.Option("--out", "-o", help="Folder to write the views to.")],
+    encoder: Annotated[str, typer.Option(help="Encoder to look with.")] = "efficientnet-lite0",
+    input_px: Annotated[
+        int | None, typer.Option(help="Side of the encoder's square input, in pixels; its own by default.")
+    ] = None,
+    batch: Annotated[int, typer.Option(min=1, help="How many photos to encode at a time.")] = 8,
 ) -> None:
     """Look at every photo of a folder and keep what was seen, for `prepare` and for saywhere.vision.open_views.
 

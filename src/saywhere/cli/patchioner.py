@@ -23,17 +23,18 @@ def patchioner(
             show_default=False,
         ),
     ],
-    output: Annotated[Path, typer.Option("--out", "-o", help="Where looks and the report go.")] = Path(
+    output: Annotated[Path, typer.Option("--out", "-o", help="Folder for encoded photos and the report.")] = Path(
         "out/patchioner"
     ),
     photos: Annotated[
-        Path | None, typer.Option(help="A list of photos, a 12-digit name a line, instead of the 500 held out.")
+        Path | None, typer.Option(help="List of photos to use instead of the 500 held out: a 12-digit name per line.")
     ] = None,
-    limit: Annotated[int | None, typer.Option(min=1, help="At most so many photos, the first of the list.")] = None,
-    quick: Annotated[bool, typer.Option(help="60 photos and a short bridge: shows that all runs.")] = False,
-    model: Annotated[str, typer.Option("--model", "-m", help="A name, a folder, or owner/name on the hub.")] = (
-        loading.BASE
-    ),
+    limit: Annotated[int | None, typer.Option(min=1, help="Use only this many photos, the first of the list.")] = None,
+    quick: Annotated[bool, typer.Option(help="Run everything on 60 photos: a check, not a result.")] = False,
+    model: Annotated[
+        str,
+        typer.Option("--model", "-m", help="Model: a name, a folder, or owner/name on the hub."),
+    ] = (loading.BASE),
 ) -> None:
     """Patch-ioner's tables with a model as it is, on photos that no training saw, and a verdict for each claim.
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from saywhere.core import Box, Frame, InvalidFile, InvalidValue, Narrative, Point, Polygon, Region, Trace
+from saywhere.core import Box, Frame, InvalidFile, InvalidValue, Mask, Narrative, Point, Polygon, Region, Trace
 
 _RATE_HZ = 60.0
 _SPEED = 0.5
@@ -28,7 +28,12 @@ class Pointing:
     unit: tuple[float, float] = (1.0, 1.0)
 
     def regions(
-        self, boxes: Sequence[str], points: Sequence[str], polygons: Sequence[str], traces: Sequence[str]
+        self,
+        boxes: Sequence[str],
+        points: Sequence[str],
+        polygons: Sequence[str],
+        traces: Sequence[str],
+        masks: Sequence[Path] = (),
     ) -> list[Region]:
         """All of them, in this order. One that is not on the photo is an error here, before anything heavy."""
         regions: list[Region] = [Box(*self._row("--box", text, 4)) for text in boxes]
@@ -36,6 +41,7 @@ class Pointing:
         regions += [Polygon(self._rows("--polygon", text, 2)) for text in polygons]
         for text in traces:
             regions += self._traces(text)
+        regions += [_mask(path) for path in masks]
         for region in regions:
             region.weights(_FINE)
         return regions
@@ -70,6 +76,16 @@ class Pointing:
         return [Trace(rows).resample(_RATE_HZ)]
 
 
+def _mask(path: Path) -> Mask:
+    """An image laid over the whole photo, whatever its resolution: the brighter, the more it counts."""
+    from saywhere.vision import read_photo
+
+    grey = np.asarray(read_photo(path).convert("L"))
+    if not grey.any():
+        raise InvalidFile(path, "is black everywhere, so it marks nothing", "a mask is white where to look")
+    return Mask(grey)
+
+
 def _traces_of(path: Path, photo: Path) -> list[Trace]:
     """The traces of a photo's narratives in a file; if that holds one narrative only, of that."""
     from saywhere.cli.data import read_narratives
@@ -98,4 +114,6 @@ def region_values(region: Region) -> dict[str, Any]:
         return {"polygon_xy": region.points_xy.tolist()}
     if isinstance(region, Trace):
         return {"trace_xyt": region.points.tolist()}
+    if isinstance(region, Mask):
+        return {"mask_shape": list(region.values.shape)}
     return {"whole": True}

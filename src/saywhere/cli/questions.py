@@ -25,19 +25,23 @@ if TYPE_CHECKING:
 
 _SHOWN = 20
 
-Output = Annotated[Path, typer.Option("--out", "-o", help="A .json; answers and boxes to look at go beside it.")]
-Seed = Annotated[int, typer.Option(min=0, help="The same seed gives the same result.")]
+Output = Annotated[
+    Path, typer.Option("--out", "-o", help="File to write (.json); answers and boxes to look at go beside it.")
+]
+Seed = Annotated[int, typer.Option(min=0, help="Random seed.")]
 
 
 def questions(
     boxes: Annotated[
         Path,
-        typer.Argument(help="COCO's instances, or image → [[class, x, y, w, h], …] in fractions.", show_default=False),
+        typer.Argument(
+            help="COCO instances, or JSON: image → [[class, x, y, w, h], …] in fractions.", show_default=False
+        ),
     ],
-    photos: Annotated[Path, typer.Option(help="The folder with the photographs; boxes of others are left out.")],
+    photos: Annotated[Path, typer.Option(help="Folder with the photos; boxes of other photos are left out.")],
     output: Output,
     captions: Annotated[
-        Path | None, typer.Option(help="COCO captions of the photos: for colours, and to be sure what is absent.")
+        Path | None, typer.Option(help="COCO captions of the photos, for colours and to know what is absent.")
     ] = None,
     seed: Seed = 0,
 ) -> None:
@@ -73,10 +77,10 @@ def questions(
 
 def priors(
     questions_file: Annotated[Path, typer.Argument(metavar="QUESTIONS", help="VQA questions.", show_default=False)],
-    annotations: Annotated[Path, typer.Argument(help="Their answers.", show_default=False)],
-    output: Annotated[Path, typer.Option("--out", "-o", help="A folder for a pair of files for each side.")],
+    annotations: Annotated[Path, typer.Argument(help="VQA annotations with the answers.", show_default=False)],
+    output: Annotated[Path, typer.Option("--out", "-o", help="Folder to write: a pair of files for each side.")],
     strength: Annotated[
-        float, typer.Option(min=0, max=1, help="0: the same prior everywhere; 1: the test's is turned round.")
+        float, typer.Option(min=0, max=1, help="How far priors change: 0, not at all; 1, the test's are reversed.")
     ] = 1.0,
     seed: Seed = 0,
 ) -> None:
@@ -119,9 +123,12 @@ def priors(
 
 
 def visual_words(
-    files: Annotated[list[Path], typer.Argument(help="Captions: COCO's, or one a line; .gz too.", show_default=False)],
-    wordnet: Annotated[Path, typer.Option(help="The folder with WordNet's data.noun, index.noun and noun.exc.")],
-    output: Annotated[Path, typer.Option("--out", "-o", help="The list: a .tsv file.")],
+    files: Annotated[
+        list[Path],
+        typer.Argument(help="Captions: COCO files, or one per line; .gz is read as well.", show_default=False),
+    ],
+    wordnet: Annotated[Path, typer.Option(help="Folder with data.noun, index.noun and noun.exc of WordNet.")],
+    output: Annotated[Path, typer.Option("--out", "-o", help="File to write (.tsv).")],
 ) -> None:
     """Make the list of visual words anew: words of captions with the class of COCO that each names."""
     from saywhere.build.memory import read_sentences

@@ -35,11 +35,11 @@ def _report() -> None:
 
 @app.command()
 def gallery(
-    photos: Annotated[Path, typer.Argument(help="A folder of photos.", metavar="DIR", show_default=False)],
-    output: Annotated[Path, typer.Option("--out", "-o", help="The page.")] = Path("gallery.html"),
-    limit: Annotated[int | None, typer.Option(min=1, help="At most so many photos, the first by name.")] = None,
+    photos: Annotated[Path, typer.Argument(help="Folder with the photos.", metavar="DIR", show_default=False)],
+    output: Annotated[Path, typer.Option("--out", "-o", help="The page to write (.html).")] = Path("gallery.html"),
+    limit: Annotated[int | None, typer.Option(min=1, help="Use only this many photos, the first by name.")] = None,
     model: Model = loading.BASE,
-    title: Annotated[str, typer.Option(help="Over the page.")] = "Gallery",
+    title: Annotated[str, typer.Option(help="Title of the page.")] = "Gallery",
 ) -> None:
     """One page for a folder: of each photo its caption, captions of regions, where that is found, a narrative.
 

@@ -21,14 +21,14 @@ def _papers() -> None:
 
 @app.command()
 def mitr(
-    output: Annotated[Path, typer.Option("--out", "-o", help="Where runs and the report go.")] = Path("out/mitr"),
+    output: Annotated[Path, typer.Option("--out", "-o", help="Folder for the runs and the report.")] = Path("out/mitr"),
     quick: Annotated[
-        bool, typer.Option(help="A few minutes, one seed: shows that all runs, and decides nothing.")
+        bool, typer.Option(help="Run everything in a few minutes with one seed: a check, not a result.")
     ] = False,
-    full: Annotated[bool, typer.Option(help="Tables 6, 7 and 8 too; hours.")] = False,
-    workers: Annotated[int, typer.Option(min=1, help="Processes, each of one thread.")] = 2,
+    full: Annotated[bool, typer.Option(help="Also run Tables 6, 7 and 8, which takes hours.")] = False,
+    workers: Annotated[int, typer.Option(min=1, help="How many processes to use, each with one thread.")] = 2,
     data: Annotated[
-        Path | None, typer.Option(help="A folder of prepared narratives (saywhere prepare) to use, not the world.")
+        Path | None, typer.Option(help="Use this folder of `saywhere prepare` instead of the simulated world.")
     ] = None,
 ) -> None:
     """MITR's Tables 2, 3 and 5 (with --full also 6, 7 and 8) in the simulated world, with a verdict for each claim.
@@ -49,10 +49,14 @@ def mitr(
 @app.command()
 def narrations(
     ids: Annotated[Path, typer.Argument(help="The ids file of tagged narrations (TReCS).", show_default=False)],
-    boxes: Annotated[Path, typer.Option(help="JSON: image → [[class, cx, cy, w, h], …] in fractions.")],
-    photos: Annotated[Path, typer.Option(help="The folder with the photographs.")],
-    output: Annotated[Path, typer.Option("--out", "-o", help="Where runs and the report go.")] = Path("out/narrations"),
-    seeds: Annotated[int, typer.Option(min=1, help="How often to train; about ten minutes each on two cores.")] = 1,
+    boxes: Annotated[Path, typer.Option(help="Boxes as JSON: image → [[class, cx, cy, w, h], …] in fractions.")],
+    photos: Annotated[Path, typer.Option(help="Folder with the photos.")],
+    output: Annotated[Path, typer.Option("--out", "-o", help="Folder for the runs and the report.")] = Path(
+        "out/narrations"
+    ),
+    seeds: Annotated[
+        int, typer.Option(min=1, help="How many seeds to train; about ten minutes each on two cores.")
+    ] = 1,
 ) -> None:
     """MITR on real narrations whose words carry a tag, with pseudo-traces made of the tags' boxes."""
     from saywhere.reproduce.mitr_narrations import NarrationPlan, reproduce_narrations

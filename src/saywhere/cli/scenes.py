@@ -11,11 +11,13 @@ from saywhere.cli.console import out, stages, tell_claims
 
 
 def scenes(
-    output: Annotated[Path, typer.Option("--out", "-o", help="Where runs and the report go.")] = Path("out/scenes"),
+    output: Annotated[Path, typer.Option("--out", "-o", help="Folder for the runs and the report.")] = Path(
+        "out/scenes"
+    ),
     quick: Annotated[
-        bool, typer.Option(help="A few minutes, one seed: shows that all runs, and decides nothing.")
+        bool, typer.Option(help="Run everything in a few minutes with one seed: a check, not a result.")
     ] = False,
-    workers: Annotated[int, typer.Option(min=1, help="Processes, each of one thread.")] = 2,
+    workers: Annotated[int, typer.Option(min=1, help="How many processes to use, each with one thread.")] = 2,
 ) -> None:
     """Captions of objects, then of scenes, in the simulated world: attention, ablation and probes before and after.
 

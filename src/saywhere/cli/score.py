@@ -17,8 +17,8 @@ from saywhere.core.narrative import Narrative
 
 app = typer.Typer(help="Score predictions against the truth.", no_args_is_help=True, rich_markup_mode=None)
 
-Predicted = Annotated[Path, typer.Argument(help="The predictions.", show_default=False)]
-Truth = Annotated[Path, typer.Argument(help="The truth.", show_default=False)]
+Predicted = Annotated[Path, typer.Argument(help="File with the predictions.", show_default=False)]
+Truth = Annotated[Path, typer.Argument(help="File with the truth.", show_default=False)]
 Output = Annotated[
     Path | None, typer.Option("--out", "-o", help="Also write the scores, with version and inputs, as JSON.")
 ]
@@ -29,7 +29,7 @@ def captions(
     predicted: Predicted,
     references: Truth,
     metrics: Annotated[
-        str, typer.Option(help="Comma-separated: bleu, rouge-l, cider, meteor, spice, scene-graph-f.")
+        str, typer.Option(help="Metrics, separated by commas: bleu, rouge-l, cider, meteor, spice, scene-graph-f.")
     ] = "bleu,rouge-l,cider",
     output: Output = None,
 ) -> None:
@@ -53,8 +53,10 @@ def captions(
 def traces(
     predicted: Predicted,
     truth: Truth,
-    k: Annotated[int, typer.Option("-k", min=0, help="How many places the order may be off.")] = 0,
-    protocol: Annotated[str, typer.Option(help="paper, or released (the authors' evaluation).")] = "paper",
+    k: Annotated[int, typer.Option("-k", min=0, help="By how many places the order may differ.")] = 0,
+    protocol: Annotated[
+        str, typer.Option(help="Definition to use: paper, or released (the authors' evaluation).")
+    ] = "paper",
     output: Output = None,
 ) -> None:
     """LBM between the word boxes of two files of narratives; smaller is better.
@@ -83,7 +85,9 @@ def traces(
 def answers(
     predicted: Annotated[Path, typer.Argument(help="VQA results: [{question_id, answer}, …].", show_default=False)],
     questions: Annotated[Path, typer.Argument(help="VQA v2 or VQA-CP questions.", show_default=False)],
-    annotations: Annotated[Path, typer.Argument(help="Their annotations, with ten answers each.", show_default=False)],
+    annotations: Annotated[
+        Path, typer.Argument(help="VQA annotations with ten answers for each question.", show_default=False)
+    ],
     output: Output = None,
 ) -> None:
     """VQA accuracy, in all and by answer type."""
@@ -130,11 +134,11 @@ def yes_no(
 @app.command()
 def boxes(
     predicted: Annotated[Path, typer.Argument(help="JSON object: id → [x1, y1, x2, y2].", show_default=False)],
-    truth: Annotated[Path, typer.Argument(help="The same for the truth, in the same unit.", show_default=False)],
-    threshold: Annotated[float, typer.Option(min=0, max=1, help="IoU from which a box counts as right.")] = 0.5,
+    truth: Annotated[Path, typer.Argument(help="The true boxes in the same form and unit.", show_default=False)],
+    threshold: Annotated[float, typer.Option(min=0, max=1, help="IoU from which a box counts as correct.")] = 0.5,
     output: Output = None,
 ) -> None:
-    """Share of boxes that are right, and mean IoU, for referring expressions."""
+    """Share of correct boxes and mean IoU, for referring expressions."""
     import numpy as np
 
     from saywhere.metrics import paired_box_iou, precision_at
@@ -149,7 +153,7 @@ def boxes(
 
 @app.command()
 def saliency(
-    maps: Annotated[Path, typer.Argument(help="A folder of grey maps, one PNG for each image.", show_default=False)],
+    maps: Annotated[Path, typer.Argument(help="Folder of grey maps, one PNG per image.", show_default=False)],
     gaze: Annotated[Path, typer.Argument(help="OSIE or SALICON fixations.", show_default=False)],
     output: Output = None,
 ) -> None:

@@ -23,39 +23,56 @@ if TYPE_CHECKING:
     from saywhere.models.search import GenerationConfig
     from saywhere.plots.seen import Placed, Said
 
-Photo = Annotated[Path, typer.Argument(help="A photo.", metavar="PHOTO", show_default=False)]
-Model = Annotated[str, typer.Option("--model", "-m", help="A name, a folder, or owner/name on the hub.")]
-Png = Annotated[Path | None, typer.Option("--png", help="Also draw it.", metavar="OUT")]
-Out = Annotated[Path | None, typer.Option("--out", "-o", help="Also write the narrative: .jsonl or .jsonl.gz.")]
-Level = Annotated[str, typer.Option(help="object for what is there; scene for where it is, if the model can.")]
-AsJson = Annotated[bool, typer.Option("--json", help="Say it as JSON.")]
+Photo = Annotated[Path, typer.Argument(help="The photo.", metavar="PHOTO", show_default=False)]
+Model = Annotated[str, typer.Option("--model", "-m", help="Model: a name, a folder, or owner/name on the hub.")]
+Png = Annotated[Path | None, typer.Option("--png", help="Also draw the result into this PNG file.", metavar="FILE")]
+Out = Annotated[
+    Path | None, typer.Option("--out", "-o", help="Also write the narrative to this file (.jsonl or .jsonl.gz).")
+]
+Level = Annotated[
+    str,
+    typer.Option(help="What to tell: object, or another level of the model, such as scene."),
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
 
 
 def caption(
     photo: Photo,
-    box: Annotated[list[str] | None, typer.Option(metavar="X1,Y1,X2,Y2", help="A rectangle. May come again.")] = None,
-    point: Annotated[list[str] | None, typer.Option(metavar="X,Y", help="One place. May come again.")] = None,
-    polygon: Annotated[list[str] | None, typer.Option(metavar="X,Y;X,Y;…", help="An outline. May come again.")] = None,
+    box: Annotated[list[str] | None, typer.Option(metavar="X1,Y1,X2,Y2", help="A rectangle. Can be repeated.")] = None,
+    point: Annotated[list[str] | None, typer.Option(metavar="X,Y", help="A point. Can be repeated.")] = None,
+    polygon: Annotated[list[str] | None, typer.Option(metavar="X,Y;X,Y;…", help="An outline. Can be repeated.")] = None,
     trace: Annotated[
         list[str] | None,
-        typer.Option(metavar="FILE|X,Y;X,Y;…", help="A file of narratives, or a line from point to point."),
+        typer.Option(
+            metavar="FILE|X,Y;X,Y;…", help="A trace: a file of narratives, or points to connect. Can be repeated."
+        ),
     ] = None,
-    pixels: Annotated[bool, typer.Option("--pixels", help="Numbers are pixels, not fractions.")] = False,
+    mask: Annotated[
+        list[Path] | None,
+        typer.Option(metavar="FILE", help="An image of the photo's shape, white where to look. Can be repeated."),
+    ] = None,
+    pixels: Annotated[
+        bool, typer.Option("--pixels", help="Coordinates are pixels, not fractions of the photo.")
+    ] = False,
     model: Model = loading.BASE,
-    beams: Annotated[int | None, typer.Option(min=1, help="Ways to go on with at a time; 1 is quickest.")] = None,
+    beams: Annotated[
+        int | None, typer.Option(min=1, help="Width of the beam search; 1 is greedy search, the fastest.")
+    ] = None,
     level: Level = "object",
     as_json: AsJson = False,
-    nearest: Annotated[bool, typer.Option("--nearest", help="Also say the nearest sentences it knows.")] = False,
+    nearest: Annotated[
+        bool, typer.Option("--nearest", help="Also print the nearest sentences of the model's memory.")
+    ] = False,
     png: Png = None,
 ) -> None:
-    """Say what a photo shows: the whole of it, or the regions given.
+    """Caption a photo, or the regions of it that are given.
 
-    Numbers are fractions of the photo's width and height, x to the right, y down.
+    Coordinates are fractions of the photo's width and height, x to the right, y down.
     """
-    _check_png(png)
+    check_png(png)
     size = _photo_size(photo)
     pointed = Pointing(photo, size if pixels else (1, 1))
-    regions = pointed.regions(box or [], point or [], polygon or [], trace or [])
+    regions = pointed.regions(box or [], point or [], polygon or [], trace or [], mask or [])
     seer = opened(model, texts=False)
     seer.told_at(level)
     look = _looked(seer, photo)
@@ -88,15 +105,15 @@ def caption(
 
 def scene(
     photo: Photo,
-    levels: Annotated[bool, typer.Option("--levels", help="Also what is there, and all else the model can tell.")] = (
+    levels: Annotated[bool, typer.Option("--levels", help="Print captions at every level that the model has.")] = (
         False
     ),
     model: Model = loading.BASE,
     as_json: AsJson = False,
     png: Png = None,
 ) -> None:
-    """Say where a photo is taken, and how likely the model finds its own words on average."""
-    _check_png(png)
+    """Say where a photo was taken, with the mean probability of the words as confidence."""
+    check_png(png)
     _photo_size(photo)
     seer = opened(model, texts=False)
     seer.told_at("scene")
@@ -124,14 +141,14 @@ def scene(
 
 def ground(
     photo: Photo,
-    text: Annotated[str, typer.Argument(help="What to look for.", show_default=False)],
+    text: Annotated[str, typer.Argument(help="The text to find in the photo.", show_default=False)],
     model: Model = loading.BASE,
     output: Out = None,
     png: Png = None,
     as_json: AsJson = False,
 ) -> None:
     """Find where each phrase of a text is in a photo."""
-    _check_png(png)
+    check_png(png)
     _check_out(output)
     _photo_size(photo)
     if not text.split():
@@ -158,13 +175,13 @@ def ground(
 def narrate(
     photo: Photo,
     model: Model = loading.BASE,
-    most: Annotated[int, typer.Option(min=0, help="Things to tell after the whole, at most.")] = 4,
+    most: Annotated[int, typer.Option(min=0, help="Describe at most this many things after the whole photo.")] = 4,
     output: Out = None,
     png: Png = None,
     as_json: AsJson = False,
 ) -> None:
-    """Tell a photo: the whole, then one thing after another, with the trace of a pointer that follows."""
-    _check_png(png)
+    """Describe a photo as a whole, then thing by thing, with a pointer trace that follows the words."""
+    check_png(png)
     _check_out(output)
     _photo_size(photo)
     look = _looked(opened(model), photo)
@@ -241,7 +258,7 @@ def _writing(seer: Seer, beams: int | None) -> GenerationConfig | None:
     return replace(seer.manners.writing, method="beam" if beams > 1 else "greedy", beams=beams)
 
 
-def _check_png(png: Path | None) -> None:
+def check_png(png: Path | None) -> None:
     if png is not None and png.suffix.lower() != ".png":
         raise InvalidValue("--png", f"{png.name} does not end in .png")
 

@@ -24,22 +24,25 @@ if TYPE_CHECKING:
     from saywhere.studio.settings import StudioSettings
 
 # What every command that opens a port takes.
-Port = Annotated[int, typer.Option(min=0, max=65_535, help="0 takes any that is free.")]
-Host = Annotated[str, typer.Option(help="Where to listen. Others than this computer need a token.")]
-Token = Annotated[str, typer.Option(envvar="SAYWHERE_TOKEN", help="What a client must know.")]
-Names = Annotated[list[str] | None, typer.Option(help="A further name of this computer. May come again.")]
-Browser = Annotated[bool, typer.Option("--browser/--no-browser", help="Open the page.")]
+Port = Annotated[int, typer.Option(min=0, max=65_535, help="Port to listen on; 0 takes any free one.")]
+Host = Annotated[str, typer.Option(help="Address to listen on. Other computers need a token.")]
+Token = Annotated[str, typer.Option(envvar="SAYWHERE_TOKEN", help="Secret that clients must send.")]
+Names = Annotated[list[str] | None, typer.Option(help="Further host name of this computer. Can be repeated.")]
+Browser = Annotated[bool, typer.Option("--browser/--no-browser", help="Open the page in the browser.")]
 
 
 def studio(
-    photos: Annotated[Path | None, typer.Option(metavar="DIR", help="Take the photos of a folder.")] = None,
+    photos: Annotated[Path | None, typer.Option(metavar="DIR", help="Add the photos of this folder.")] = None,
     port: Port = 8765,
     host: Host = "127.0.0.1",
     token: Token = "",
     model: Annotated[
-        str, typer.Option("--model", "-m", help="A name, a folder, or owner/name on the hub.")
+        str,
+        typer.Option("--model", "-m", help="Model: a name, a folder, or owner/name on the hub."),
     ] = loading.BASE,
-    folder: Annotated[Path | None, typer.Option(metavar="DIR", help="Where photos and narratives are kept.")] = None,
+    folder: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Folder where photos and narratives are kept.")
+    ] = None,
     name: Names = None,
     browser: Browser = True,
 ) -> None:

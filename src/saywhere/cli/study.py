@@ -16,11 +16,11 @@ if TYPE_CHECKING:
     from saywhere.studio.study_summary import Participant, Preference, Share, SignTest, Summary
 
 app = typer.Typer(
-    help="People say which of two models' explanations is more reasonable.",
+    help="Let people compare the explanations of two models.",
     no_args_is_help=True,
     rich_markup_mode=None,
 )
-Folder = Annotated[Path, typer.Argument(help="The study: study.json, photos and maps.", metavar="FOLDER")]
+Folder = Annotated[Path, typer.Argument(help="Folder of the study: study.json, photos and maps.", metavar="FOLDER")]
 
 
 @app.command()
@@ -32,7 +32,7 @@ def serve(
     name: Names = None,
     browser: Browser = True,
 ) -> None:
-    """Let people take part, in the browser and without a network. Each types a code; answers are kept at once."""
+    """Serve the study in the browser, without a network. Each person types a code; answers are saved at once."""
     for package in ("fastapi", "uvicorn"):
         require(package, needed_for="a study", extra="studio")
     from saywhere.studio.app import create_study_app
@@ -50,7 +50,7 @@ def serve(
 
 @app.command()
 def summary(folder: Folder) -> None:
-    """Write results.csv and summary.json into the folder, and say what is in them."""
+    """Write results.csv and summary.json into the folder, and print the summary."""
     from saywhere.studio.study_summary import CSV, SUMMARY, write_results
 
     found = write_results(folder)

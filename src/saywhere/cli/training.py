@@ -13,9 +13,9 @@ from saywhere.core.errors import UnknownName
 
 def train(
     recipe: Annotated[Path, typer.Argument(help="A TOML recipe; see recipes/.", show_default=False)],
-    overrides: Annotated[list[str] | None, typer.Argument(help="key.path=value to put into it.")] = None,
-    output: Annotated[Path | None, typer.Option("--out", "-o", help="The run's folder; out/NAME if not given.")] = None,
-    resume: Annotated[bool, typer.Option(help="Go on with a run that was cut off.")] = True,
+    overrides: Annotated[list[str] | None, typer.Argument(help="Changes to the recipe: key.path=value.")] = None,
+    output: Annotated[Path | None, typer.Option("--out", "-o", help="Folder of the run; out/NAME by default.")] = None,
+    resume: Annotated[bool, typer.Option(help="Continue an interrupted run.")] = True,
 ) -> None:
     """Train a model by a recipe. For several processes: torchrun --nproc-per-node N -m saywhere train …"""
     from saywhere.learn import train as train_recipe
@@ -30,8 +30,8 @@ def train(
 
 
 def evaluate(
-    run: Annotated[Path, typer.Argument(help="A run's folder.", show_default=False)],
-    which: Annotated[str, typer.Option(help="best or last.")] = "best",
+    run: Annotated[Path, typer.Argument(help="Folder of a run.", show_default=False)],
+    which: Annotated[str, typer.Option(help="Which checkpoint: best or last.")] = "best",
 ) -> None:
     """Validate a trained model again and say how good it is."""
     from saywhere.learn import evaluate as evaluate_run
@@ -43,9 +43,9 @@ def evaluate(
 
 
 def export(
-    run: Annotated[Path, typer.Argument(help="A run's folder.", show_default=False)],
-    output: Annotated[Path, typer.Option("--out", "-o", help="The network's folder.")],
-    which: Annotated[str, typer.Option(help="best or last.")] = "best",
+    run: Annotated[Path, typer.Argument(help="Folder of a run.", show_default=False)],
+    output: Annotated[Path, typer.Option("--out", "-o", help="Folder to write the network to.")],
+    which: Annotated[str, typer.Option(help="Which checkpoint: best or last.")] = "best",
 ) -> None:
     """Write a trained network into a folder of its own, for `from_pretrained` and for recipes that start from it."""
     from saywhere.learn import export as export_run
@@ -62,9 +62,9 @@ def _checkpoint(which: str) -> Literal["best", "last"]:
 
 def prepare(
     narratives: Annotated[list[Path], typer.Argument(help="Files of narratives.", show_default=False)],
-    features: Annotated[Path, typer.Option(help="Region features of their photos: npz, h5, lmdb or tsv.")],
-    output: Annotated[Path, typer.Option("--out", "-o", help="A folder for `train` and `reproduce --data`.")],
-    max_words: Annotated[int, typer.Option(min=2, help="Words beyond are left out.")] = 100,
+    features: Annotated[Path, typer.Option(help="Region features of the photos: npz, h5, lmdb or tsv.")],
+    output: Annotated[Path, typer.Option("--out", "-o", help="Folder to write for `train` and `reproduce --data`.")],
+    max_words: Annotated[int, typer.Option(min=2, help="Keep at most this many words of a caption.")] = 100,
 ) -> None:
     """Join narratives with the features of their photos, cut into train, validation and test by image."""
     from saywhere.cli.data import read_narratives

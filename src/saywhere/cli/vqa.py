@@ -15,16 +15,19 @@ _SHOWN = 20
 def vqa(
     split: Annotated[
         list[str],
-        typer.Argument(help="NAME=QUESTIONS,ANSWERS for each split; train must be one.", show_default=False),
+        typer.Argument(help="NAME=QUESTIONS,ANSWERS for each split; train is required.", show_default=False),
     ],
     features: Annotated[Path, typer.Option(help="Region features of the photos: npz, h5, lmdb or tsv.")],
-    output: Annotated[Path, typer.Option("--out", "-o", help="A folder for the tasks updown-vqa and hint-vqa.")],
+    output: Annotated[Path, typer.Option("--out", "-o", help="Folder to write for the tasks updown-vqa and hint-vqa.")],
     attention: Annotated[
         Path | None, typer.Option(help="Human attention: a folder of VQA-HAT maps, or a JSON of boxes to look at.")
     ] = None,
-    least_count: Annotated[int, typer.Option(min=1, help="How often an answer must be right to be one.")] = 9,
+    least_count: Annotated[int, typer.Option(min=1, help="Keep answers that are correct at least this often.")] = 9,
 ) -> None:
-    """Make VQA v2, VQA-CP or other questions ready to learn from. Bad records are said and left out: exit code 1."""
+    """Make VQA v2, VQA-CP or other questions ready to learn from.
+
+    Bad records are reported and left out; the exit code is then 1.
+    """
     from saywhere.build.vqa import parse_splits, prepare_vqa
     from saywhere.models.region_features import open_features
 
@@ -47,10 +50,12 @@ def vqa(
 
 
 def answers(
-    coco: Annotated[Path, typer.Argument(help="A folder with photos/, boxes.json and captions_val2017.json.")],
-    output: Annotated[Path, typer.Option("--out", "-o", help="Where looks, questions, the run and answers/ go.")],
-    workers: Annotated[int, typer.Option(min=1, help="Processes that look at photos.")] = 2,
-    steps: Annotated[int | None, typer.Option(min=1, help="Of training; by default as for saywhere-base.")] = None,
+    coco: Annotated[Path, typer.Argument(help="Folder with photos/, boxes.json and captions_val2017.json.")],
+    output: Annotated[
+        Path, typer.Option("--out", "-o", help="Folder for encoded photos, questions, the run and answers/.")
+    ],
+    workers: Annotated[int, typer.Option(min=1, help="How many processes encode photos.")] = 2,
+    steps: Annotated[int | None, typer.Option(min=1, help="Training steps; as for saywhere-base by default.")] = None,
 ) -> None:
     """Make the part of saywhere-base that answers questions; its accuracy on the photos held out."""
     from saywhere.build.answers import AnswerScale, build_answers

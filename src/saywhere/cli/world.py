@@ -12,13 +12,13 @@ from saywhere.core.errors import InvalidValue
 
 app = typer.Typer(help="Simulated scenes with exact truth.", no_args_is_help=True, rich_markup_mode=None)
 
-Seed = Annotated[int, typer.Option(min=0, help="The same seed gives the same world.")]
+Seed = Annotated[int, typer.Option(min=0, help="Random seed.")]
 Size = Annotated[int, typer.Option(min=32, max=1024, help="Width and height of a photo, in pixels.")]
 
 
 @app.command()
 def make(
-    output: Annotated[Path, typer.Option("--out", "-o", help="A folder; photos and truth go there.")],
+    output: Annotated[Path, typer.Option("--out", "-o", help="Folder to write photos and truth to.")],
     n: Annotated[int, typer.Option("-n", "--n", min=1, help="How many scenes.")] = 1000,
     seed: Seed = 0,
     size: Size = 128,
@@ -43,13 +43,13 @@ def make(
 
 @app.command()
 def show(
-    output: Annotated[Path, typer.Option("--out", "-o", help="A .png to write.")] = Path("world.png"),
+    output: Annotated[Path, typer.Option("--out", "-o", help="PNG file to write.")] = Path("world.png"),
     n: Annotated[int, typer.Option("-n", "--n", min=1, max=400, help="How many scenes.")] = 48,
     seed: Seed = 0,
     size: Size = 128,
-    place: Annotated[str | None, typer.Option(help="Only this kind of place, such as kitchen.")] = None,
+    place: Annotated[str | None, typer.Option(help="Draw only this kind of place, such as kitchen.")] = None,
 ) -> None:
-    """A contact sheet of scenes."""
+    """Draw a contact sheet of scenes."""
     from saywhere.atomic import write_atomic
     from saywhere.world import contact_sheet, scenes
 

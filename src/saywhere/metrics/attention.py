@@ -25,6 +25,9 @@ def nss(saliency: ArrayLike, fixations: ArrayLike) -> float:
     """Normalised scanpath saliency: mean over fixated cells of the map in standard deviations from its mean.
 
     0 is chance. NaN when the map is constant or there is no fixation. The deviation divides by n - 1, as MATLAB does.
+
+    >>> nss([[0, 0, 0, 1]], [[False, False, False, True]])
+    1.5
     """
     values = _map(saliency, "saliency map")
     fixated = _fixated(fixations, values.shape)
@@ -41,6 +44,9 @@ def auc_judd(saliency: ArrayLike, fixations: ArrayLike, *, jitter: np.random.Gen
     Equal values: the benchmark breaks ties by random jitter; without `jitter` this is the exact mean over all ways to
     break them, and nothing is random. jitter: adds noise of up to 1e-7 of the map's range instead, as the benchmark
     does. NaN when no cell or every cell is fixated.
+
+    >>> auc_judd([[0, 1, 2, 3]], [[False, False, False, True]])
+    1.0
     """
     values = _map(saliency, "saliency map")
     fixated = _fixated(fixations, values.shape)
@@ -59,7 +65,11 @@ def auc_judd(saliency: ArrayLike, fixations: ArrayLike, *, jitter: np.random.Gen
 
 
 def cc(saliency: ArrayLike, human: ArrayLike) -> float:
-    """Pearson's correlation of two maps (h, w), in [-1, 1]. NaN when either is constant."""
+    """Pearson's correlation of two maps (h, w), in [-1, 1]. NaN when either is constant.
+
+    >>> cc([[0, 1], [2, 3]], [[0, 2], [4, 6]])
+    1.0
+    """
     a, b = _two_maps(saliency, human)
     if _is_constant(a) or _is_constant(b):
         return math.nan
@@ -72,6 +82,9 @@ def kl(saliency: ArrayLike, human: ArrayLike) -> float:
 
     0 is best. Cells the model rules out are smoothed by machine epsilon, as in the benchmark, so the result stays
     finite and may be below 0 by rounding. Negative values are an error. NaN when a map is 0 everywhere.
+
+    >>> round(kl([[1, 1]], [[3, 1]]), 3)
+    0.131
     """
     a, b = _two_maps(saliency, human)
     if a.min() < 0 or b.min() < 0:
@@ -86,6 +99,9 @@ def sim(saliency: ArrayLike, human: ArrayLike) -> float:
     """Histogram intersection of two maps (h, w), each stretched to [0, 1] and then scaled to sum 1; in [0, 1].
 
     NaN when either map is constant.
+
+    >>> sim([[0, 1], [1, 2]], [[0, 1], [2, 1]])
+    0.75
     """
     a, b = _two_maps(saliency, human)
     if _is_constant(a) or _is_constant(b):

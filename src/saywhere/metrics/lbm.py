@@ -41,12 +41,19 @@ def lbm(a: ArrayLike, b: ArrayLike, k: int = 0, protocol: str = "paper") -> floa
     a, b: (n, 4) and (m, 4) boxes, xyxy in fractions of the image; values may leave [0, 1]. The order does not matter.
     k: how far out of order boxes may be matched; 0 keeps the order.
     Needs room for all q·m costs when k > 3. For many pairs, `lbm_many` is several times faster.
+
+    >>> round(lbm([(0, 0, 0.5, 1)], [(0.1, 0, 0.6, 1)]), 3)
+    0.05
     """
     return float(_tally([a], [b], k, protocol, labels=("a", "b"))[0])
 
 
 def lbm_many(pairs_a: Sequence[ArrayLike], pairs_b: Sequence[ArrayLike], k: int = 0, protocol: str = "paper") -> Floats:
-    """The LBM distance of each pair pairs_a[i], pairs_b[i], as `lbm` gives it. Returns (number of pairs,) float64."""
+    """The LBM distance of each pair pairs_a[i], pairs_b[i], as `lbm` gives it. Returns (number of pairs,) float64.
+
+    >>> lbm_many([[(0, 0, 0.5, 1)]], [[(0, 0, 0.5, 1)]]).tolist()
+    [0.0]
+    """
     return _tally(pairs_a, pairs_b, k, protocol, labels=("pairs_a[{}]", "pairs_b[{}]"))
 
 
@@ -54,6 +61,9 @@ def located_boxes(boxes_xyxy: ArrayLike) -> Floats:
     """The boxes of a trace, (n, 4), without those that are exactly the whole image [0, 0, 1, 1].
 
     The authors' evaluation does this to the ground truth before it compares, and skips a pair with no box left.
+
+    >>> located_boxes([(0, 0, 1, 1), (0.1, 0.1, 0.2, 0.2)]).tolist()
+    [[0.1, 0.1, 0.2, 0.2]]
     """
     boxes, _ = _pooled([boxes_xyxy], "boxes_xyxy")
     located: Floats = boxes[(boxes != WHOLE_IMAGE_XYXY).any(axis=1)]

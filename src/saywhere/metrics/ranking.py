@@ -41,7 +41,11 @@ class RBO:
 
 
 def ranking_from_scores(scores: Mapping[Hashable, float]) -> list[object]:
-    """Items by falling score, equal scores as one set. NaN is an error."""
+    """Items by falling score, equal scores as one set. NaN is an error.
+
+    >>> ranking_from_scores({"cup": 0.9, "spoon": 0.1, "cat": 0.4})
+    ['cup', 'cat', 'spoon']
+    """
     groups: dict[float, list[Hashable]] = {}
     for item, score in scores.items():
         if math.isnan(score):
@@ -56,6 +60,9 @@ def spearman(a: ArrayLike, b: ArrayLike, *, nan_policy: NanPolicy = "raise") -> 
 
     NaN when either list is constant or holds fewer than two numbers: there is no order to compare. A NaN in the input
     is an error, or with nan_policy="omit" its pair is left out.
+
+    >>> round(spearman([1, 2, 3], [1, 3, 9]), 3)
+    1.0
     """
     one, other = owned(a, "values a", (None,), finite=False), owned(b, "values b", (None,), finite=False)
     if len(one) != len(other):
@@ -78,6 +85,9 @@ def rank_biased_overlap(a: Ranking, b: Ranking, p: float) -> RBO:
     """Rank-biased overlap (Webber, Moffat and Zobel 2010) of two rankings, which may differ in length and hold ties.
 
     p: in (0, 1), the chance of looking one rank further; the first d ranks weigh more the smaller p is.
+
+    >>> round(rank_biased_overlap(["a", "b"], ["a", "b"], p=0.9).extrapolated, 3)
+    1.0
     """
     if not 0 < p < 1:
         raise InvalidValue("persistence p", f"{p} is not in (0, 1)", "for p = 1 use average_overlap")
@@ -108,6 +118,9 @@ def average_overlap(a: Ranking, b: Ranking, depth: int | None = None) -> float:
 
     depth: the length of the shorter ranking when None. Where a ranking ends before the depth, its missing places agree
     with nothing.
+
+    >>> average_overlap(["a", "b", "c"], ["a", "c", "b"])
+    0.8333333333333334
     """
     one, other = _top_ranks(a, "ranking a"), _top_ranks(b, "ranking b")
     depth = min(len(one), len(other)) if depth is None else _checked_depth(depth, "depth")
@@ -117,7 +130,11 @@ def average_overlap(a: Ranking, b: Ranking, depth: int | None = None) -> float:
 
 
 def iou_at(a: Ranking, b: Ranking, k: int) -> float:
-    """Intersection over union of the two tops k as sets. A ranking shorter than k gives all it has."""
+    """Intersection over union of the two tops k as sets. A ranking shorter than k gives all it has.
+
+    >>> iou_at(["a", "b", "c"], ["a", "c", "b"], k=2)
+    0.3333333333333333
+    """
     k = _checked_depth(k, "k")
     one, other = (
         {item for item, rank in _top_ranks(ranking, what).items() if rank <= k}

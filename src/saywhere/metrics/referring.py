@@ -21,13 +21,20 @@ def box_iou(a_xyxy: ArrayLike, b_xyxy: ArrayLike) -> Floats:
     """IoU of every box of `a` (n, 4) with every box of `b` (m, 4): (n, m).
 
     Boxes are x0, y0, x1, y1 in any one unit, x0 <= x1 and y0 <= y1. Two boxes without area have IoU 0.
+
+    >>> box_iou([(0, 0, 2, 1)], [(1, 0, 3, 1), (0, 0, 2, 1)]).round(3).tolist()
+    [[0.333, 1.0]]
     """
     a, b = checked_boxes(a_xyxy, "boxes a"), checked_boxes(b_xyxy, "boxes b")
     return _iou(a[:, None, :], b[None, :, :])
 
 
 def paired_box_iou(a_xyxy: ArrayLike, b_xyxy: ArrayLike) -> Floats:
-    """IoU of box i of `a` with box i of `b`, both (n, 4): (n,). Two boxes without area have IoU 0."""
+    """IoU of box i of `a` with box i of `b`, both (n, 4): (n,). Two boxes without area have IoU 0.
+
+    >>> paired_box_iou([(0, 0, 2, 1)], [(0, 0, 1, 1)]).tolist()
+    [0.5]
+    """
     a, b = checked_boxes(a_xyxy, "boxes a"), checked_boxes(b_xyxy, "boxes b")
     if len(a) != len(b):
         raise InvalidValue("pairs of boxes", f"{len(a)} boxes against {len(b)}")
@@ -35,7 +42,11 @@ def paired_box_iou(a_xyxy: ArrayLike, b_xyxy: ArrayLike) -> Floats:
 
 
 def mask_iou(predicted: ArrayLike, target: ArrayLike) -> float:
-    """IoU of two masks of one shape (h, w), boolean or 0/1. Two empty masks agree: 1."""
+    """IoU of two masks of one shape (h, w), boolean or 0/1. Two empty masks agree: 1.
+
+    >>> mask_iou([[1, 1]], [[0, 1]])
+    0.5
+    """
     return float(_ious(_tally([predicted], [target]))[0])
 
 
@@ -43,6 +54,9 @@ def precision_at(ious: ArrayLike, threshold: float = 0.5) -> float:
     """The share of items whose IoU reaches `threshold` (>=).
 
     ious: (n,) in [0, 1], of boxes (`paired_box_iou`) or masks (`mask_iou`); an item without a prediction has IoU 0.
+
+    >>> precision_at([0.2, 0.5, 0.9, 0.4])
+    0.5
     """
     metric = PrecisionAt(threshold)
     metric.update(ious)
@@ -53,6 +67,9 @@ def ciou(predicted: Sequence[ArrayLike], target: Sequence[ArrayLike]) -> float:
     """Sum of the intersections over sum of the unions: large targets weigh more.
 
     predicted, target: masks pair by pair, each pair of one shape (h, w). NaN when every mask is empty.
+
+    >>> round(ciou([[[1, 1]], [[1, 0]]], [[[1, 1]], [[0, 1]]]), 3)
+    0.5
     """
     return _finish_ciou(_tally(predicted, target))
 
@@ -61,6 +78,9 @@ def giou(predicted: Sequence[ArrayLike], target: Sequence[ArrayLike]) -> float:
     """Mean of the IoU of each pair of masks: every item weighs the same.
 
     As in gRefCOCO, an empty target that was predicted empty scores 1, and 0 when anything was predicted.
+
+    >>> giou([[[1, 1]], [[1, 0]]], [[[1, 1]], [[0, 1]]])
+    0.5
     """
     return _finish_giou(_tally(predicted, target))
 

@@ -37,6 +37,9 @@ def scanpath_distance(
         string, in [0, 1].
     aspect: the image's width / height. Distances are then in image heights; with 1, a unit is width or height alike.
     grid: (columns, rows) for "edit"; points outside the image belong to the nearest cell.
+
+    >>> scanpath_distance([(0, 0), (1, 0)], [(0, 0.5), (1, 0.5)])
+    1.0
     """
     one, other = _path(a, "path a"), _path(b, "path b")
     if method == "edit":

@@ -53,6 +53,9 @@ def vqa_accuracy(
     who agree, each left-out round sees two.
     normalise: the official evaluation leaves all answers as they are when the humans agree to the letter, so that "Yes"
     is wrong where ten people wrote "yes". "always" normalises every answer of every item.
+
+    >>> vqa_accuracy(["2"], [["2"] * 3 + ["3"] * 7]).overall
+    0.9
     """
     metric = VQAAccuracy(normalise=normalise)
     metric.update(predictions, answers, answer_types, question_types)
@@ -112,6 +115,9 @@ def yes_no_scores(predictions: Sequence[str | bool], targets: Sequence[str | boo
     """Accuracy, precision, recall, F1 and share of yes.
 
     predictions: booleans, or free answers read by `said_yes`. targets: booleans, or "yes" and "no".
+
+    >>> yes_no_scores(["yes", "No."], [True, True]).accuracy
+    0.5
     """
     metric = YesNo()
     metric.update(predictions, targets)

@@ -33,7 +33,11 @@ class _BleuTally(Generic[Id]):
 def bleu(
     candidates: Mapping[Id, str], references: Mapping[Id, Sequence[str]], *, tokenized: bool = False
 ) -> ScoreTable[Id]:
-    """Scores "BLEU-1" … "BLEU-4". That of the corpus is not a mean: the counts of all items are added up first."""
+    """Scores "BLEU-1" … "BLEU-4". That of the corpus is not a mean: the counts of all items are added up first.
+
+    >>> round(bleu({1: "a red cup"}, {1: ["a blue cup"]})["corpus"]["BLEU-1"], 3)
+    0.667
+    """
     return _finish([_tally(caption_set(candidates, references, tokenized=tokenized))])
 
 

@@ -71,7 +71,11 @@ def cider(
     df: DocumentFrequency | None = None,
     variant: Variant = "D",
 ) -> ScoreTable[Id]:
-    """Score "CIDEr" (that is, CIDEr-D), or "CIDEr (plain)" with variant="plain"; 0 … 10. The corpus has the mean."""
+    """Score "CIDEr" (that is, CIDEr-D), or "CIDEr (plain)" with variant="plain"; 0 … 10. The corpus has the mean.
+
+    >>> sorted(cider({1: "a red cup", 2: "a cat"}, {1: ["a red cup"], 2: ["a dog"]})["per_item"])
+    [1, 2]
+    """
     _check_variant(variant)
     return _finish([_tally(caption_set(candidates, references, tokenized=tokenized))], df=df, variant=variant)
 

@@ -31,6 +31,9 @@ def rouge_l(
     """Score "ROUGE-L". The best precision and the best recall may come from different references, as in the original.
 
     Words are what single spaces separate. An empty candidate scores 0, even where a reference is empty too.
+
+    >>> round(rouge_l({1: "a red cup"}, {1: ["a blue cup"]})["corpus"]["ROUGE-L"], 3)
+    0.667
     """
     return _finish([_tally(caption_set(candidates, references, tokenized=tokenized))])
 

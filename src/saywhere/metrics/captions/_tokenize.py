@@ -147,7 +147,11 @@ _NOT_PLAIN = frozenset(_TWO_WORDS) | frozenset(_ABBREVIATION.split())
 
 
 def ptb_words(text: str) -> list[str]:
-    """The words of a caption, lower-case, without punctuation."""
+    """The words of a caption, lower-case, without punctuation.
+
+    >>> ptb_words("The dog's bowl, isn't it?")
+    ['the', 'dog', "'s", 'bowl', 'is', "n't", 'it']
+    """
     text = " ".join(text.split())
     words: list[str] = []
     at = 0
