@@ -10,6 +10,7 @@ import statistics
 import time
 import weakref
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, TypeVar
 
 import torch
@@ -19,12 +20,13 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from bench import uncached_mitr
 from saywhere.models.common.batches import padding_mask
 from saywhere.models.common.modes import seeded_dropout
-from saywhere.models.mitr import MITR, Batch, Decoding, Images, MitrConfig, ObjectiveSettings, decode
+from saywhere.models.mitr import MITR, Batch, Images, MitrConfig, ObjectiveSettings, decode
 from saywhere.models.mitr.cycle import drawn_caption, swapped_in_batch
 from saywhere.models.mitr.layers import shifted_boxes, shifted_words
 from saywhere.models.mitr.losses import caption_loss, trace_loss
 from saywhere.models.mitr.network import Memory
 from saywhere.models.mitr.objective import losses
+from saywhere.models.search import Hypothesis
 
 IMAGES, REGIONS, TEXT, BEAMS, WORDS = 8, 100, 50, 5, 10_000
 CAPTION_RATIO, TRACE_RATIO, JOINT_RATIO, STEP_RATIO = 15.0, 20.0, 8.0, 2.0
@@ -62,7 +64,8 @@ def decoding() -> list[Row]:
     regions = (torch.rand(IMAGES, REGIONS, 2048, generator=draw), torch.rand(IMAGES, REGIONS, 5, generator=draw), mask)
     boxes, box_mask = torch.rand(IMAGES, TEXT, 5, generator=draw), torch.ones(IMAGES, TEXT, dtype=torch.bool)
     words, lengths = torch.randint(3, 3 + WORDS, (IMAGES, TEXT), generator=draw), torch.full((IMAGES,), TEXT)
-    beam, greedy = Decoding("beam", beams=BEAMS, max_words=TEXT), Decoding("greedy", max_words=TEXT)
+    beam = replace(decode.BEAM, beams=BEAMS, max_words=TEXT)
+    greedy = replace(beam, method="greedy")
 
     @torch.no_grad()
     def memory() -> Memory:
@@ -106,8 +109,8 @@ def decoding() -> list[Row]:
     return rows
 
 
-def ids(said: list[decode.Hypothesis]) -> list[list[int]]:
-    return [list(one.ids) for one in said]
+def ids(said: list[Hypothesis]) -> list[list[int]]:
+    return [list(one.tokens) for one in said]
 
 
 def compared(name: str, cached: Callable[[], T], uncached: Callable[[], T], asked: float | None) -> Row:

@@ -8,8 +8,8 @@ import numpy as np
 import torch
 from numpy.typing import ArrayLike
 
-from saywhere.models.attended import BEAM, Attended, Part
-from saywhere.models.search import GenerationConfig, Written
+from saywhere.models.attended import Attended, Part
+from saywhere.models.search import BEAM, GenerationConfig, Written
 from saywhere.models.tagged_regions import TaggedRegions
 
 P, S, C, T, R = Part.PAD, Part.SPECIAL, Part.CAPTION, Part.TAG, Part.REGION

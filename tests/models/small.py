@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -10,7 +12,9 @@ import torch
 from saywhere.core import Narrative, Trace, Utterance
 from saywhere.language.vocabulary import Vocabulary
 from saywhere.models.mitr import MITR, Batch, Example, MitrConfig, RegionFeatures, collate, example_of
+from saywhere.models.mitr.decode import BEAM
 from saywhere.models.mitr.prepared import PreparedNarrative, save_prepared
+from saywhere.models.search import GenerationConfig
 
 WORDS, REGION = 30, 24
 SMALL = MitrConfig(WORDS, region_size=REGION, width=32, heads=4, feed_forward=48)
@@ -76,3 +80,8 @@ def save_narratives(folder: Path) -> None:
         split = "train" if i < 16 else "validation" if i < 20 else "test"
         kept.append(PreparedNarrative(f"photo {i}", split, one.words, one.boxes, one.located, f"n{i}"))
     save_prepared(folder, images, kept, vocabulary, {"made": "here"})
+
+
+def generation(method: str = "beam", **changes: Any) -> GenerationConfig:
+    """As the authors write, but for some changes."""
+    return replace(BEAM, method=method, **changes)

@@ -5,19 +5,18 @@ from __future__ import annotations
 from dataclasses import replace
 from itertools import product
 
-import numpy as np
 import pytest
 import torch
 from bench import uncached_mitr
 from bench.bench_mitr import Watch
 
-from saywhere.core import InvalidValue, UnknownName
-from saywhere.language.vocabulary import END_ID
+from saywhere.core import InvalidValue
+from saywhere.language.vocabulary import END_ID, Vocabulary
 from saywhere.models.common.batches import padding_mask
-from saywhere.models.mitr import MITR, Batch, Decoding, collate, decode
-from saywhere.models.mitr.decode import Hypothesis
+from saywhere.models.mitr import MITR, Batch, collate, decode
 from saywhere.models.mitr.network import Memory
-from tests.models.small import batch, narratives, network
+from saywhere.models.search import GenerationConfig, Hypothesis
+from tests.models.small import batch, generation, narratives, network
 
 SIZES = ((5, 4), (9, 7), (3, 5), (12, 1))
 
@@ -39,13 +38,12 @@ def memory(model: MITR, one: Batch) -> Memory:
     return model.encode_images(one.images)
 
 
-def captions(model: MITR, one: Batch, decoding: Decoding, seed: int = 0) -> list[Hypothesis]:
-    generator = torch.Generator().manual_seed(seed)
-    return decode.caption(model, memory(model, one), one.boxes, mask(one), decoding, generator)
+def captions(model: MITR, one: Batch, how: GenerationConfig) -> list[Hypothesis]:
+    return decode.caption(model, memory(model, one), one.boxes, mask(one), how)
 
 
 def ids(said: list[Hypothesis]) -> list[list[int]]:
-    return [list(one.ids) for one in said]
+    return [list(one.tokens) for one in said]
 
 
 def ending(model: MITR, bias: float) -> MITR:
@@ -61,9 +59,9 @@ def ending(model: MITR, bias: float) -> MITR:
 def test_cached_and_uncached_captions_are_the_same(layers: int, end_bias: float, beams: int) -> None:
     model, one = ending(network(layers=layers), end_bias), batch(sizes=SIZES)
     slow = uncached_mitr.caption(model, regions(one), one.boxes, mask(one), beams, 12)
-    assert ids(captions(model, one, Decoding("beam", beams=beams, max_words=12))) == slow
+    assert ids(captions(model, one, generation("beam", beams=beams, max_words=12))) == slow
     if beams == 1:
-        assert ids(captions(model, one, Decoding("greedy", max_words=12))) == slow
+        assert ids(captions(model, one, generation("greedy", max_words=12))) == slow
     if end_bias == 6.0:
         assert min(len(text) for text in slow) < 12
 
@@ -74,22 +72,21 @@ def test_cached_and_uncached_captions_are_the_same(layers: int, end_bias: float,
 def test_cached_and_uncached_joint_texts_are_the_same(layers: int, end_bias: float, beams: int) -> None:
     model, one = ending(network(layers=layers), end_bias), batch(sizes=SIZES)
     slow = uncached_mitr.joint(model, regions(one), beams, 10)
-    said = decode.joint(model, memory(model, one), Decoding("beam", beams=beams, max_words=10))
+    said = decode.joint(model, memory(model, one), generation("beam", beams=beams, max_words=10))
     assert ids(said) == slow
     if beams == 1:
-        assert ids(decode.joint(model, memory(model, one), Decoding("greedy", max_words=10))) == slow
+        assert ids(decode.joint(model, memory(model, one), generation("greedy", max_words=10))) == slow
 
 
 @pytest.mark.parametrize("method", ["greedy", "beam", "nucleus"])
 def test_joint_boxes_and_scores_are_those_of_the_words_chosen(method: str) -> None:
     model, one = ending(network(layers=2), 4.0), batch(sizes=SIZES)
-    generator = torch.Generator().manual_seed(0)
-    said = decode.joint(model, memory(model, one), Decoding(method, beams=3, max_words=8), generator)
+    said = decode.joint(model, memory(model, one), generation(method, beams=3, max_words=8))
     for i, text in enumerate(said):
-        score, boxes = uncached_mitr.joint_score(model, regions(one), i, list(text.ids), text.finished)
-        assert text.boxes is not None
-        torch.testing.assert_close(text.boxes, boxes, atol=1e-5, rtol=0)
-        assert text.score == pytest.approx(score, abs=1e-3)
+        total, boxes = uncached_mitr.joint_score(model, regions(one), i, list(text.tokens), text.ended)
+        assert text.outputs is not None
+        torch.testing.assert_close(text.outputs, boxes, atol=1e-5, rtol=0)
+        assert text.score == pytest.approx(total / len(text.logprobs), abs=1e-3)
 
 
 @pytest.mark.parametrize("layers", [1, 2])
@@ -102,8 +99,8 @@ def test_cached_and_uncached_traces_are_the_same(layers: int) -> None:
 
 def test_one_image_is_answered_as_in_a_batch() -> None:
     model, examples = ending(network(), 3.0), narratives(sizes=SIZES)
-    together = captions(model, collate(examples), Decoding(beams=3, max_words=12))
-    alone = [captions(model, collate([one]), Decoding(beams=3, max_words=12))[0] for one in examples]
+    together = captions(model, collate(examples), generation(beams=3, max_words=12))
+    alone = [captions(model, collate([one]), generation(beams=3, max_words=12))[0] for one in examples]
     assert ids(together) == ids(alone)
 
 
@@ -114,10 +111,9 @@ def test_enough_beams_find_the_best_of_all_texts(length_penalty: float) -> None:
     one = replace(one, words=one.words.clamp(max=6))
     texts = [text for n in range(4) for text in product(range(3, 7), repeat=n)]
     best = max(_score(model, one, text, length_penalty) for text in texts)
-    decoding = Decoding("beam", beams=200, max_words=3, length_penalty=length_penalty)
-    said = captions(model, one, decoding)[0]
-    assert said.score == pytest.approx(best, abs=1e-4)
-    assert _score(model, one, said.ids, length_penalty) == pytest.approx(best, abs=1e-4)
+    said = captions(model, one, generation(beams=200, max_words=3, length_penalty=length_penalty))[0]
+    assert sum(said.logprobs) / len(said.logprobs) ** length_penalty == pytest.approx(best, abs=1e-4)
+    assert _score(model, one, said.tokens, length_penalty) == pytest.approx(best, abs=1e-4)
 
 
 def _score(model: MITR, one: Batch, text: tuple[int, ...], length_penalty: float) -> float:
@@ -132,7 +128,7 @@ def _score(model: MITR, one: Batch, text: tuple[int, ...], length_penalty: float
 def test_a_length_penalty_favours_longer_texts() -> None:
     model, one = ending(network(), 6.0), batch(sizes=SIZES)
     lengths = [
-        sum(len(text) for text in ids(captions(model, one, Decoding(max_words=12, length_penalty=power))))
+        sum(len(text) for text in ids(captions(model, one, generation(max_words=12, length_penalty=power))))
         for power in (0.0, 1.0, 3.0)
     ]
     assert lengths == sorted(lengths)
@@ -141,12 +137,12 @@ def test_a_length_penalty_favours_longer_texts() -> None:
 
 @pytest.mark.parametrize("method", ["greedy", "beam", "nucleus"])
 @pytest.mark.parametrize("run", [1, 2, 3])
-def test_full_coverage_repeats_no_run_of_words(method: str, run: int) -> None:
+def test_no_run_of_words_is_repeated_if_that_is_forbidden(method: str, run: int) -> None:
     model, one = ending(network(), -20.0), batch(sizes=SIZES)
-    plain = Decoding(method, beams=3, max_words=16)
-    decoding = replace(plain, coverage=1e4, coverage_run=run)
+    plain = generation(method, beams=3, max_words=16)
+    how = replace(plain, no_repeat=run)
     assert any(_repeats(text, run) for text in ids(captions(model, one, replace(plain, top_p=0.3))))
-    for text in ids(captions(model, one, decoding)):
+    for text in ids(captions(model, one, how)):
         assert not _repeats(text, run)
 
 
@@ -155,84 +151,34 @@ def _repeats(text: list[int], run: int) -> bool:
     return len(set(runs)) < len(runs)
 
 
-def test_coverage_takes_the_same_from_a_word_for_each_time_it_was_said() -> None:
-    said = torch.tensor([[[4, 5, 4, 5, 4]]])
-    logits = torch.zeros(1, 1, 8)
-    plain = decode._word_scores(logits, said, Decoding())
-    cut = decode._word_scores(logits, said, Decoding(coverage=0.5, coverage_run=2)) - plain
-    assert cut[0, 0].tolist() == pytest.approx([0, 0, 0, 0, 0, -1.0, 0, 0])
-
-
-@pytest.mark.parametrize("method", ["greedy", "beam", "nucleus"])
-def test_whole_sentences_end_with_the_end_of_a_sentence(method: str) -> None:
-    model, one = ending(network(), 2.0), batch(sizes=SIZES)
-    plain = Decoding(method, beams=3, max_words=14)
-    usual = {text.ids[-1] for text in captions(model, one, plain)}
-    ends = tuple(word for word in range(3, 33) if word not in usual and word % 3 == 0)
-    said = captions(model, one, replace(plain, finish_sentence=True, sentence_ends=ends))
-    assert all(text.ids[-1] in ends for text in said if set(text.ids) & set(ends))
-    assert any(set(text.ids) & set(ends) for text in said)
-
-
-def test_a_text_that_runs_out_of_words_is_cut_back_to_its_last_sentence() -> None:
-    decoding = Decoding(finish_sentence=True, sentence_ends=(9,))
-    boxes = torch.rand(5, 5)
-    cut = decode._whole_sentences(Hypothesis((3, 9, 4, 9, 5), -1.0, False, boxes), decoding)
-    assert cut.ids == (3, 9, 4, 9)
-    assert cut.boxes is not None
-    assert torch.equal(cut.boxes, boxes[:4])
-    assert decode._whole_sentences(Hypothesis((3, 4), -1.0, False), decoding).ids == (3, 4)
-
-
-@pytest.mark.parametrize("method", ["greedy", "beam", "nucleus"])
-def test_forbidden_words_are_never_said(method: str) -> None:
-    model, one = ending(network(), -20.0), batch(sizes=SIZES)
-    usual = {word for text in ids(captions(model, one, Decoding(method, max_words=12))) for word in text}
-    forbidden = tuple(sorted(usual)[:3])
-    said = captions(model, one, Decoding(method, max_words=12, forbidden=forbidden))
-    assert not {word for text in ids(said) for word in text} & set(forbidden)
-
-
-def test_nucleus_sampling_follows_its_generator() -> None:
+def test_nucleus_sampling_follows_its_seed_and_a_small_nucleus_is_greedy() -> None:
     model, one = network(), batch(sizes=SIZES)
-    decoding = Decoding("nucleus", max_words=12, top_p=0.95)
-    first, again, other = (ids(captions(model, one, decoding, seed)) for seed in (1, 1, 2))
+    how = generation("nucleus", max_words=12, top_p=0.95)
+    first, again, other = (ids(captions(model, one, replace(how, seed=seed))) for seed in (1, 1, 2))
     assert first == again
     assert first != other
-
-
-def test_a_small_nucleus_is_greedy() -> None:
-    model, one = network(), batch(sizes=SIZES)
-    assert ids(captions(model, one, Decoding("nucleus", max_words=12, top_p=1e-6))) == ids(
-        captions(model, one, Decoding("greedy", max_words=12))
-    )
-
-
-def test_the_nucleus_is_the_smallest_set_that_reaches_top_p() -> None:
-    chances = torch.tensor([[0.5, 0.05, 0.3, 0.15]]).log().repeat(4000, 1)
-    drawn = decode._draw(chances, Decoding("nucleus", top_p=0.75), torch.Generator().manual_seed(0))[:, 0]
-    shares = np.bincount(drawn.numpy(), minlength=4) / 4000
-    np.testing.assert_allclose(shares, [0.625, 0, 0.375, 0], atol=0.03)
+    narrow, greedy = generation("nucleus", max_words=12, top_p=1e-6), generation("greedy", max_words=12)
+    assert ids(captions(model, one, narrow)) == ids(captions(model, one, greedy))
 
 
 @pytest.mark.parametrize("places", [6, 24])
 def test_beam_search_keeps_no_scores_of_earlier_places(places: int) -> None:
     model, one = ending(network(words=997), -20.0), batch(sizes=SIZES)
     with Watch(998) as watch:
-        captions(model, one, Decoding(beams=5, max_words=places))
+        captions(model, one, generation(beams=5, max_words=places))
     # The scores of one place a few times over, and the table that they come from.
     assert 0 < watch.most <= 3 * (4 * 5 * 998) + 998 * 32
 
 
 def test_decoding_leaves_the_network_as_it_was() -> None:
-    model, one, decoding = network(), batch(), Decoding(beams=2, max_words=6)
+    model, one, how = network(), batch(), generation(beams=2, max_words=6)
     seen = memory(model, one)
-    eval_mode = decode.joint(model, seen, decoding)
+    at_rest = decode.joint(model, seen, how)
     assert not model.training
-    learning = decode.joint(model.train(), seen, decoding)
+    learning = decode.joint(model.train(), seen, how)
     assert model.training
     assert model.word_stream.training
-    assert ids(learning) == ids(eval_mode)
+    assert ids(learning) == ids(at_rest)
 
 
 @pytest.mark.parametrize("method", ["greedy", "beam", "nucleus"])
@@ -241,41 +187,30 @@ def test_a_network_of_nan_says_so(method: str) -> None:
     with torch.no_grad():
         model.say.weight[:] = float("nan")
     with pytest.raises(InvalidValue, match="NaN"):
-        captions(model, one, Decoding(method, max_words=4))
-
-
-def test_random_words_need_a_generator_and_whole_sentences_their_signs() -> None:
-    model, one = network(), batch()
-    with pytest.raises(InvalidValue, match="needs one"):
-        decode.joint(model, memory(model, one), Decoding("nucleus"))
-    with pytest.raises(InvalidValue, match="end a sentence"):
-        decode.joint(model, memory(model, one), Decoding(finish_sentence=True))
-
-
-@pytest.mark.parametrize(
-    "options",
-    [
-        {"beams": 0},
-        {"max_words": 0},
-        {"top_p": 0.0},
-        {"top_p": 1.5},
-        {"temperature": 0.0},
-        {"length_penalty": -1.0},
-        {"coverage": -0.1},
-        {"coverage_run": 0},
-        {"forbidden": (END_ID,)},
-    ],
-)
-def test_decodings_that_cannot_be_are_refused(options: dict[str, object]) -> None:
-    with pytest.raises(InvalidValue):
-        Decoding(**options)  # type: ignore[arg-type]
-
-
-def test_an_unknown_method_is_named_with_the_nearest() -> None:
-    with pytest.raises(UnknownName, match="greedy"):
-        Decoding("gredy")
+        captions(model, one, generation(method, max_words=4))
 
 
 def test_more_beams_than_words_is_no_trouble() -> None:
     model, one = network(words=2), replace(batch(), words=batch().words.clamp(max=4))
-    assert all(len(text) <= 5 for text in ids(captions(model, one, Decoding(beams=50, max_words=5))))
+    assert all(len(text) <= 5 for text in ids(captions(model, one, generation(beams=50, max_words=5))))
+
+
+@pytest.mark.parametrize("method", ["greedy", "beam", "nucleus"])
+def test_the_vocabulary_tells_where_sentences_end_and_what_is_never_said(method: str) -> None:
+    model, one = ending(network(), 2.0), batch(sizes=SIZES)
+    plain = generation(method, beams=3, max_words=14)
+    usual = ids(captions(model, one, plain))
+    with pytest.raises(InvalidValue, match="end a sentence"):
+        captions(model, one, replace(plain, finish_sentence=True))
+    # The unknown word is one that would be said; ends of sentences are others.
+    pieces = [f"w{i}" for i in range(30)]
+    unknown = usual[0][0] - 3
+    ends = [i for i in range(30) if i != unknown and all(i + 3 != text[-1] for text in usual)][:3]
+    for i, piece in zip([unknown, *ends], ["<unk>", ".", "!", "?"], strict=True):
+        pieces[i] = piece
+    model.attach(Vocabulary("words", tuple(pieces)))
+    signs = {i + 3 for i in ends}
+    assert not any(unknown + 3 in text for text in ids(captions(model, one, plain)))
+    said = ids(captions(model, one, replace(plain, finish_sentence=True)))
+    assert all(text[-1] in signs for text in said if set(text) & signs)
+    assert any(set(text) & signs for text in said)

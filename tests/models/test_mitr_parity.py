@@ -12,12 +12,12 @@ from torch import Tensor
 
 from saywhere.core import InvalidValue
 from saywhere.models.common.batches import padding_mask
-from saywhere.models.mitr import MITR, Decoding, MitrConfig, decode
+from saywhere.models.mitr import MITR, MitrConfig, decode
 from saywhere.models.mitr.layers import Norm, shifted_boxes, shifted_words
 from saywhere.models.mitr.losses import caption_loss, trace_loss
 from saywhere.models.mitr.network import Memory
 from saywhere.models.mitr.released import released_names, to_released
-from tests.models.small import network
+from tests.models.small import generation, network
 
 TOLERANCE = 1e-4
 THEIR_ZERO_ROW = 2
@@ -87,25 +87,25 @@ def test_joint_scores_boxes_and_losses_are_the_authors(golden: Golden) -> None:
 
 
 def test_greedy_words_are_the_authors_up_to_the_length_they_cut_at(golden: Golden) -> None:
-    decoding = Decoding("greedy", max_words=12)
-    said = decode.caption(golden.model, golden.memory(), golden["in/trace"], golden.trace_mask, decoding)
+    how = generation("greedy", max_words=12)
+    said = decode.caption(golden.model, golden.memory(), golden["in/trace"], golden.trace_mask, how)
     for one, theirs, length in zip(said, golden.arrays["out/greedy_seq"], golden.lengths.tolist(), strict=True):
-        assert [word - THEIR_ZERO_ROW for word in one.ids[:length]] == theirs[:length].tolist()
+        assert [word - THEIR_ZERO_ROW for word in one.tokens[:length]] == theirs[:length].tolist()
 
 
 def test_beam_words_and_scores_are_the_authors(golden: Golden) -> None:
-    decoding = Decoding("beam", beams=5, max_words=12)
-    said = decode.caption(golden.model, golden.memory(), golden["in/trace"], golden.trace_mask, decoding)
-    assert [[word - THEIR_ZERO_ROW for word in one.ids] for one in said] == golden.arrays["out/beam5_seq"].tolist()
-    np.testing.assert_allclose([one.score for one in said], golden.arrays["out/beam5_score"], atol=TOLERANCE)
+    how = generation(beams=5, max_words=12)
+    said = decode.caption(golden.model, golden.memory(), golden["in/trace"], golden.trace_mask, how)
+    assert [[word - THEIR_ZERO_ROW for word in one.tokens] for one in said] == golden.arrays["out/beam5_seq"].tolist()
+    np.testing.assert_allclose([sum(one.logprobs) for one in said], golden.arrays["out/beam5_score"], atol=TOLERANCE)
 
 
 def test_joint_words_and_boxes_are_the_authors(golden: Golden) -> None:
-    said = decode.joint(golden.model, golden.memory(), Decoding("greedy", max_words=12))
-    assert [[word - THEIR_ZERO_ROW for word in one.ids] for one in said] == golden.arrays["out/joint_seq"].tolist()
+    said = decode.joint(golden.model, golden.memory(), generation("greedy", max_words=12))
+    assert [[word - THEIR_ZERO_ROW for word in one.tokens] for one in said] == golden.arrays["out/joint_seq"].tolist()
     for one, theirs in zip(said, golden["out/joint_boxes"], strict=True):
-        assert one.boxes is not None
-        assert farthest(one.boxes, theirs) < TOLERANCE
+        assert one.outputs is not None
+        assert farthest(one.outputs, theirs) < TOLERANCE
 
 
 def test_decoded_traces_are_the_authors(golden: Golden) -> None:

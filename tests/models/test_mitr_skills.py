@@ -13,7 +13,6 @@ from saywhere.language.vocabulary import Vocabulary
 from saywhere.models.common.batches import padding_mask
 from saywhere.models.mitr import (
     MITR,
-    Decoding,
     MitrConfig,
     Skills,
     collate,
@@ -28,7 +27,7 @@ from saywhere.models.mitr.baseline import Baseline, caption, losses, trace
 from saywhere.models.mitr.batch import collate_images
 from saywhere.models.mitr.layers import shifted_boxes
 from saywhere.models.mitr.skills import boxes_along
-from tests.models.small import SMALL, batch, boxes_xyxy, narratives, network, regions
+from tests.models.small import SMALL, batch, boxes_xyxy, generation, narratives, network, regions
 
 TEXTS = ["In this image there is a dog.", "A red ball, on the sand.", "Behind them, a tree and another tree!"]
 RNG = np.random.default_rng(0)
@@ -37,7 +36,7 @@ IMAGES = [regions(RNG, 4), regions(RNG, 6), regions(RNG, 3)]
 
 def skilled(kind: str = "words", **changes: float) -> Skills:
     made = Vocabulary.of_words(TEXTS) if kind == "words" else Vocabulary.of_bpe(TEXTS, 40)
-    return Skills(network(words=len(made), **changes).attach(made), Decoding(beams=2, max_words=12))
+    return Skills(network(words=len(made), **changes).attach(made), generation(beams=2, max_words=12))
 
 
 @pytest.mark.parametrize("kind", ["words", "bpe"])
@@ -96,8 +95,7 @@ def test_a_trace_without_words_is_cut_at_the_pace_of_speech() -> None:
 @pytest.mark.parametrize("kind", ["words", "bpe"])
 @pytest.mark.parametrize("method", ["greedy", "beam", "nucleus"])
 def test_narrations_have_a_box_for_every_word(kind: str, method: str) -> None:
-    generator = torch.Generator().manual_seed(0)
-    said = skilled(kind).narrate(IMAGES, Decoding(method, beams=3, max_words=12), generator)
+    said = skilled(kind).narrate(IMAGES, generation(method, beams=3, max_words=12))
     for one in said:
         assert len(one.words) == len(one.boxes)
         narrative = one.narrative("photo-1")
@@ -117,7 +115,7 @@ def test_a_narrated_trace_runs_through_the_boxes() -> None:
 
 
 def test_sentences_are_finished_with_the_vocabularys_own_signs() -> None:
-    said = skilled().narrate(IMAGES, Decoding(beams=3, max_words=12, finish_sentence=True))
+    said = skilled().narrate(IMAGES, generation(beams=3, max_words=12, finish_sentence=True))
     assert all(one.text.endswith((".", "!")) for one in said if set(one.text) & set(".!"))
 
 
@@ -132,7 +130,7 @@ def test_key_boxes_guide_a_caption() -> None:
 def test_a_model_with_an_eye_looks_at_photos() -> None:
     made = Vocabulary.of_words(TEXTS)
     config = MitrConfig(len(made), region_size=24, width=32, heads=4, feed_forward=48, photo_px=32)
-    skills = Skills(MITR.fresh(config, 0).attach(made), Decoding(beams=2, max_words=5))
+    skills = Skills(MITR.fresh(config, 0).attach(made), generation(beams=2, max_words=5))
     photos = [RNG.integers(0, 256, (32, 32, 3), dtype=np.uint8) for _ in range(2)]
     assert len(skills.narrate(photos)) == 2
     with pytest.raises(InvalidValue, match="uint8"):
@@ -269,9 +267,9 @@ def test_a_baselines_cached_caption_is_its_uncached_one(task: str) -> None:
         read = torch.ones(3, 1, dtype=torch.long)
         for _ in range(8):
             read = torch.cat([read, model.decode(source, read)[:, -1].argmax(-1, keepdim=True) + 2], dim=1)
-    said = caption(model, source, Decoding("greedy", max_words=8))
+    said = caption(model, source, generation("greedy", max_words=8))
     for text, slow in zip(said, read[:, 1:].tolist(), strict=True):
-        assert list(text.ids) == (slow[: slow.index(2)] if 2 in slow else slow)
+        assert list(text.tokens) == (slow[: slow.index(2)] if 2 in slow else slow)
 
 
 def test_a_baseline_sees_what_its_task_gives_it() -> None:
@@ -293,7 +291,7 @@ def test_a_baseline_does_only_what_it_was_made_for() -> None:
     pointing, speaking = Baseline.fresh(SMALL, "trace", 0), Baseline.fresh(SMALL, "caption", 0)
     source = speaking.encode(one.images, one.words, one.boxes, one.lengths)
     with pytest.raises(InvalidValue, match="does not speak"):
-        caption(pointing, source, Decoding())
+        caption(pointing, source, generation())
     with pytest.raises(InvalidValue, match="does not point"):
         trace(speaking, source, one.lengths)
     with pytest.raises(UnknownName, match="describe"):

@@ -12,13 +12,13 @@ from saywhere.core import InvalidValue, UnknownName
 from saywhere.models.oscar import Oscar
 from saywhere.models.oscar.batch import CaptionBatch
 from saywhere.models.oscar.decode import _rules
-from saywhere.models.search import GenerationConfig, Hypothesis, search
+from saywhere.models.search import GenerationConfig, Hypothesis, Steps, search
 from tests.models import oscar_small as small
 
 BEAM = GenerationConfig("beam", beams=5)
 
 
-class Again:
+class Again(Steps):
     """Reads everything again for each word: what `OscarSteps` must agree with."""
 
     def __init__(self, model: Oscar, images: list, level: int) -> None:

@@ -16,7 +16,6 @@ from torch.nn import functional
 from saywhere.core import InvalidFile, InvalidValue, UnknownName
 from saywhere.language.vocabulary import BEGIN_ID, END_ID, PAD_ID
 from saywhere.models.patchioner.decoder import DecoderConfig, GenerationConfig, PrefixDecoder, Written
-from saywhere.models.search import Hypothesis, Steps
 from tests.models.patchioner_small import SIZE, decoder, vectors, vocabulary
 
 ALL = [
@@ -76,54 +75,6 @@ def test_greedy_takes_the_likeliest_word_at_every_place() -> None:
         assert one.text == model.vocabulary.text([i for i in read[1:] if i != END_ID])
 
 
-class Chain:
-    """Scores that depend on the last token alone: a table small enough to search by trying everything."""
-
-    def __init__(self, first: torch.Tensor, table: torch.Tensor) -> None:
-        self.first, self.table = first, table
-
-    def start(self) -> torch.Tensor:
-        return self.first
-
-    def advance(self, tokens: torch.Tensor) -> torch.Tensor:
-        return self.table[tokens]
-
-    def reorder(self, rows: torch.Tensor) -> None:
-        del rows
-
-
-def best_by_trying(first: torch.Tensor, table: torch.Tensor, most: int, penalty: float) -> tuple[float, list[int]]:
-    start, after = first.log_softmax(-1), table.log_softmax(-1)
-    found: list[tuple[float, list[int]]] = []
-    open_ways = [([token], float(start[token])) for token in range(1, len(start))]
-    for _ in range(most):
-        grown = []
-        for said, total in open_ways:
-            if len(said) == most:
-                found.append((total / most**penalty, said))
-                continue
-            found.append(((total + float(after[said[-1], 0])) / (len(said) + 1) ** penalty, said))
-            grown += [([*said, t], total + float(after[said[-1], t])) for t in range(1, len(start))]
-        open_ways = grown
-    return max(found)
-
-
-@pytest.mark.parametrize("penalty", [0.0, 1.0])
-@pytest.mark.parametrize("seed", range(4))
-def test_a_beam_wide_enough_finds_the_best_text_there_is(penalty: float, seed: int) -> None:
-    from saywhere.models.search import Rules, search
-
-    draw = torch.Generator().manual_seed(seed)
-    first, table = 2 * torch.randn(3, 4, generator=draw), 2 * torch.randn(4, 4, generator=draw)
-    rules = Rules(GenerationConfig("beam", beams=200, length_penalty=penalty), 4, (0,))
-    steps: Steps = Chain(first, table)
-    found: list[Hypothesis] = search(steps, rules)
-    for row, said in zip(first, found, strict=True):
-        score, tokens = best_by_trying(row, table, 4, penalty)
-        assert list(said.tokens) == tokens
-        assert sum(said.logprobs) / len(said.logprobs) ** penalty == pytest.approx(score, abs=1e-5)
-
-
 def test_a_run_of_words_does_not_come_twice_if_that_is_forbidden() -> None:
     model, rows = decoder(), vectors(12)
     with torch.no_grad():
@@ -157,18 +108,6 @@ def test_sampling_follows_the_seed_and_keeps_to_the_likeliest_words() -> None:
     assert [one.text for one in first] != [one.text for one in other]
     narrow = model.write(rows, GenerationConfig("nucleus", top_p=1e-9))
     assert [one.text for one in narrow] == [one.text for one in model.write(rows)]
-
-
-def test_sampling_draws_words_as_often_as_they_are_likely() -> None:
-    from saywhere.models.search import Rules, draws, search
-
-    scores = torch.tensor([0.5, 0.3, 0.15, 0.05]).log()
-    count = 4000
-    chances = draws([str(i).encode() for i in range(count)], 0, 1)
-    rules = Rules(GenerationConfig("nucleus", top_p=0.9, min_words=0), 1, (9,))
-    said = search(Chain(scores.expand(count, 4), scores.expand(4, 4)), rules, chances)
-    shares = np.bincount([one.tokens[0] for one in said], minlength=4) / count
-    np.testing.assert_allclose(shares, [0.5 / 0.95, 0.3 / 0.95, 0.15 / 0.95, 0], atol=0.025)
 
 
 def test_several_texts_are_drawn_as_write_draws_them_one_seed_after_the_other(

@@ -27,8 +27,8 @@ from saywhere.core.types import Floats, Progress
 from saywhere.explain.human import Refused
 from saywhere.explain.region_tags import Which, region_tags
 from saywhere.explain.rounds import ROUND, ImageOf, rounds
-from saywhere.models.attended import BEAM, Speaking
-from saywhere.models.search import GenerationConfig, Written
+from saywhere.models.attended import Speaking
+from saywhere.models.search import BEAM, GenerationConfig, Written
 from saywhere.models.tagged_regions import TaggedRegions
 
 _MOST_SETS: Final = 256

@@ -9,11 +9,8 @@ from typing import Protocol
 
 from torch import Tensor
 
-from saywhere.models.search import GenerationConfig, Written
+from saywhere.models.search import BEAM, GenerationConfig, Written
 from saywhere.models.tagged_regions import TaggedRegions
-
-BEAM = GenerationConfig("beam", beams=5)
-"""As Oscar writes."""
 
 
 class Part(IntEnum):

@@ -2,7 +2,8 @@
 
 A search knows tokens by their place in the network's scores. It keeps for each text the tokens said and their
 log-probabilities; of scores over the vocabulary only those of the current place exist. A text that is finished leaves
-the batch, so that short ones do not wait for long ones.
+the batch, so that short ones do not wait for long ones. Greedy search is a beam of one; sampling is a beam of one whose
+token is drawn.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 import numpy as np
@@ -30,7 +31,9 @@ class GenerationConfig:
     method: "greedy", "beam", or "nucleus" (random, but the same for the same seed). beams: for "beam".
     max_words: pieces at most; by default as many as the writer can. min_words: it may not end before.
     length_penalty: for "beam": sums of log-probabilities are divided by length ** this; 1 compares their means.
-    no_repeat: no run of so many pieces comes twice; 0 allows all.
+    no_repeat: no run of so many pieces comes twice; 0 allows all. repeat_penalty: taken off a piece's log-probability
+        for every time that it would repeat such a run; by default no repeat is allowed.
+    finish_sentence: end only after a sign that ends a sentence, and cut a text that ran out of words back to the last.
     top_p, temperature, seed: for "nucleus": draw from the likeliest pieces that together have this probability.
     """
 
@@ -40,28 +43,33 @@ class GenerationConfig:
     min_words: int = 1
     length_penalty: float = 1.0
     no_repeat: int = 0
+    repeat_penalty: float = math.inf
+    finish_sentence: bool = False
     top_p: float = 0.9
     temperature: float = 1.0
     seed: int = 0
 
     def __post_init__(self) -> None:
         if self.method not in METHODS:
-            raise UnknownName("writing method", str(self.method), METHODS)
+            raise UnknownName("generation method", str(self.method), METHODS)
         if self.beams < 1 or (self.max_words is not None and self.max_words < 1):
-            raise InvalidValue("writing beams, max_words", f"are {self.beams}, {self.max_words}, not positive numbers")
-        if min(self.min_words, self.no_repeat, self.length_penalty) < 0:
-            raise InvalidValue("writing min_words, no_repeat, length_penalty", "must not be negative")
+            found = f"are {self.beams}, {self.max_words}, not positive numbers"
+            raise InvalidValue("generation beams, max_words", found)
+        if not all(one >= 0 for one in (self.min_words, self.no_repeat, self.length_penalty, self.repeat_penalty)):
+            names = "generation min_words, no_repeat, length_penalty, repeat_penalty"
+            raise InvalidValue(names, "must not be negative")
         if not (0 < self.top_p <= 1 and 0 < self.temperature < math.inf):
-            raise InvalidValue("writing top_p, temperature", f"are {self.top_p}, {self.temperature}")
+            raise InvalidValue("generation top_p, temperature", f"are {self.top_p}, {self.temperature}")
 
     def most_words(self, limit: int) -> int:
         """How many pieces to write at most with a writer that can write `limit`."""
         if self.max_words is not None and self.max_words > limit:
-            raise InvalidValue("writing max_words", f"is {self.max_words}, but the writer was made for {limit}")
+            raise InvalidValue("generation max_words", f"is {self.max_words}, but the writer was made for {limit}")
         return limit if self.max_words is None else self.max_words
 
 
 GREEDY = GenerationConfig()
+BEAM = GenerationConfig("beam", beams=5)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +96,12 @@ class Writer(Protocol):
 
 
 class Steps(Protocol):
-    """A network that has read what comes before the text."""
+    """A network that has read what comes before the text. Rows of one text stand side by side, as many for each."""
+
+    @property
+    def outputs(self) -> Tensor | None:
+        """(rows, n, …) what else came with each token so far, such as a box; of most networks nothing."""
+        return None
 
     def start(self) -> Tensor:
         """(texts, V) scores of the first token."""
@@ -105,37 +118,81 @@ class Steps(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """What a search needs of a network besides its steps. ends: tokens that end a text. forbidden: never said."""
+    """What a search needs of a network besides its steps. ends: tokens that end a text. forbidden: never said.
+
+    sentence_ends: tokens that end a sentence, for `finish_sentence`.
+    """
 
     how: GenerationConfig
     max_words: int
     ends: tuple[int, ...]
     forbidden: tuple[int, ...] = ()
+    sentence_ends: tuple[int, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.how.finish_sentence and not self.sentence_ends:
+            reason = "no piece is known to end a sentence"
+            raise InvalidValue("generation finish_sentence", reason, "use a vocabulary that has '.'")
+
+    @property
+    def beams(self) -> int:
+        return self.how.beams if self.how.method == "beam" else 1
 
 
 @dataclass(frozen=True, slots=True)
 class Hypothesis:
-    """tokens: without the end. logprobs: of each, and of the end if it came."""
+    """A text that was found.
+
+    tokens: without the end. logprobs: of each, and of the end if it came. ended: whether the network ended it, rather
+    than the limit of words. outputs: (n, …) what came with each token, see `Steps.outputs`.
+    """
 
     tokens: tuple[int, ...]
     logprobs: tuple[float, ...]
     ended: bool
+    outputs: Tensor | None = field(default=None, compare=False)
 
     @property
     def score(self) -> float:
+        """The mean log-probability."""
         return sum(self.logprobs) / len(self.logprobs)
 
 
-def search(steps: Steps, rules: Rules, chances: Tensor | None = None) -> list[Hypothesis]:
-    """A text for each row of `steps`. chances: (texts, max_words) in [0, 1), for "nucleus"; see `draws`."""
-    if rules.how.method == "beam":
-        return _beam(steps, rules)
-    if (rules.how.method == "nucleus") != (chances is not None):
-        raise InvalidValue("chances", "are for nucleus sampling, which needs them")
-    return _one_way(steps, rules, chances)
+def search(steps: Steps, rules: Rules, draws: Tensor | None = None) -> list[Hypothesis]:
+    """A text for each row of `steps`. draws: (texts, max_words) in [0, 1), for "nucleus"; see `uniform_draws`.
+
+    A text that ends leaves its place to the others; a search is over when none of those can win.
+    """
+    if (rules.how.method == "nucleus") != (draws is not None):
+        raise InvalidValue("draws", "are for nucleus sampling, which needs them")
+    scores = steps.start()
+    found = _Found(rules, len(scores))
+    numbers = torch.arange(len(scores), device=scores.device)
+    said, logprobs = numbers.new_empty(len(scores), 0), scores.new_empty(len(scores), 0, dtype=torch.float32)
+    totals = scores.new_zeros(len(scores), 1, dtype=torch.float32)
+    ends = torch.tensor(rules.ends, device=scores.device)
+    for place in range(rules.max_words):
+        drawn = None if draws is None else draws[numbers.cpu(), place].to(scores.device)
+        totals, rows, tokens, new = _extended(totals, scores, said, rules, drawn)
+        said, logprobs = torch.cat([said[rows], tokens[:, None]], 1), torch.cat([logprobs[rows], new[:, None]], 1)
+        ended = torch.isin(tokens, ends).view_as(totals)
+        outputs = None if steps.outputs is None else steps.outputs[rows]
+        found.offer(numbers, totals, ended, _Rows(said, logprobs, outputs))
+        totals = totals.masked_fill(ended, -math.inf)
+        stay = found.unsettled(numbers, totals)
+        if place + 1 == rules.max_words or not len(stay):
+            break
+        width = totals.shape[1]
+        kept = (stay[:, None] * width + torch.arange(width, device=stay.device)).flatten()
+        totals, numbers, said, logprobs = totals[stay], numbers[stay], said[kept], logprobs[kept]
+        order = rows[kept]
+        if not torch.equal(order, torch.arange(len(scores), device=order.device)):
+            steps.reorder(order)
+        scores = steps.advance(tokens[kept])
+    return found.best()
 
 
-def draws(keys: Sequence[bytes], seed: int, count: int) -> Tensor:
+def uniform_draws(keys: Sequence[bytes], seed: int, count: int) -> Tensor:
     """(texts, count) numbers in [0, 1) that depend on the seed and each text's own key, not on its neighbours."""
     rows = []
     for key in keys:
@@ -144,144 +201,137 @@ def draws(keys: Sequence[bytes], seed: int, count: int) -> Tensor:
     return torch.from_numpy(np.asarray(rows, dtype=np.float64).reshape(len(keys), count))
 
 
-def _one_way(steps: Steps, rules: Rules, chances: Tensor | None) -> list[Hypothesis]:
-    """One text for each row, without looking back."""
-    scores = steps.start()
-    count, device = len(scores), scores.device
-    done: list[Hypothesis | None] = [None] * count
-    numbers = torch.arange(count, device=device)
-    said, logprobs = numbers.new_empty(count, 0), scores.new_empty(count, 0, dtype=torch.float32)
-    ends = torch.tensor(rules.ends, device=device)
-    for place in range(rules.max_words):
-        likely = _likely(scores)
-        allowed = _allowed(likely, said, rules)
-        if chances is None:
-            tokens = allowed.argmax(dim=-1, keepdim=True)
-        else:
-            tokens = _drawn(allowed, chances[numbers.cpu(), place].to(device), rules.how)
-        if bool(allowed.gather(1, tokens).isinf().any()):
-            raise InvalidValue("writing", "the rules leave no word to say", "lower min_words or no_repeat")
-        said, logprobs = torch.cat([said, tokens], 1), torch.cat([logprobs, likely.gather(1, tokens)], 1)
-        ended = torch.isin(tokens[:, 0], ends)
-        last = place + 1 == rules.max_words
-        leaving = torch.ones_like(ended) if last else ended
-        for row in leaving.nonzero()[:, 0].tolist():
-            done[int(numbers[row])] = _said(said[row], logprobs[row], bool(ended[row]))
-        if bool(leaving.all()):
-            break
-        if bool(leaving.any()):
-            stay = (~leaving).nonzero()[:, 0]
-            steps.reorder(stay)
-            said, logprobs, numbers, tokens = said[stay], logprobs[stay], numbers[stay], tokens[stay]
-        scores = steps.advance(tokens[:, 0])
-    return [one for one in done if one is not None]
+@dataclass(frozen=True, slots=True)
+class _Rows:
+    """tokens, logprobs: (rows, t) of every text that is followed. outputs: (rows, t, …) or nothing."""
+
+    tokens: Tensor
+    logprobs: Tensor
+    outputs: Tensor | None
+
+    def hypothesis(self, row: int, ended: bool) -> Hypothesis:
+        tokens: list[int] = self.tokens[row].tolist()
+        kept = tokens[:-1] if ended else tokens
+        outputs = None if self.outputs is None else self.outputs[row, : len(kept)].clone()
+        return Hypothesis(tuple(kept), tuple(self.logprobs[row].tolist()), ended, outputs)
 
 
-def _beam(steps: Steps, rules: Rules) -> list[Hypothesis]:
-    """Beam search. A text that ends leaves its place to the others; a row is done when none of them can win."""
-    scores = steps.start()
-    count, device, beams = len(scores), scores.device, rules.how.beams
-    best: list[tuple[float, Hypothesis | None]] = [(-math.inf, None)] * count
-    numbers = torch.arange(count, device=device)
-    said = numbers.new_empty(count, 0)
-    logprobs = scores.new_empty(count, 0, dtype=torch.float32)
-    totals = scores.new_zeros(count, 1, dtype=torch.float32)
-    ends = torch.tensor(rules.ends, device=device)
-    for place in range(rules.max_words):
-        likely = _likely(scores)
-        totals, rows, tokens = _extended(totals, _allowed(likely, said, rules), beams)
-        said = torch.cat([said[rows], tokens[:, None]], 1)
-        logprobs = torch.cat([logprobs[rows], likely[rows, tokens][:, None]], 1)
-        last = place + 1 == rules.max_words
-        ended = torch.isin(tokens, ends).view_as(totals)
-        offered = totals if last else totals.masked_fill(~ended, -math.inf)
-        _offer(best, numbers, offered / (place + 1) ** rules.how.length_penalty, said, logprobs, ended)
-        totals = totals.masked_fill(ended, -math.inf)
-        bounds = totals.amax(dim=1) / rules.max_words**rules.how.length_penalty
-        standing = [bound > best[i][0] for bound, i in zip(bounds.tolist(), numbers.tolist(), strict=True)]
-        if last or not any(standing):
-            break
+class _Found:
+    """The best text so far of each that is asked for."""
+
+    def __init__(self, rules: Rules, count: int) -> None:
+        self._rules = rules
+        self._scores = [-math.inf] * count
+        self._texts: list[Hypothesis | None] = [None] * count
+
+    def offer(self, numbers: Tensor, totals: Tensor, ended: Tensor, rows: _Rows) -> None:
+        """Keep what beats what there was: texts that ended and, at the last place, the others.
+
+        numbers: (texts,) whose rows these are. totals, ended: (texts, w).
+        """
+        self._offer(numbers, totals.masked_fill(~ended, -math.inf), rows, ended=True)
+        if rows.tokens.shape[1] == self._rules.max_words:
+            self._offer(numbers, totals.masked_fill(ended, -math.inf), rows, ended=False)
+
+    def _offer(self, numbers: Tensor, totals: Tensor, rows: _Rows, *, ended: bool) -> None:
         width = totals.shape[1]
-        stay = torch.tensor(standing, device=device).nonzero()[:, 0]
-        kept = (stay[:, None] * width + torch.arange(width, device=device)).flatten()
-        totals, numbers, said, logprobs = totals[stay], numbers[stay], said[kept], logprobs[kept]
-        steps.reorder(rows[kept])
-        scores = steps.advance(tokens[kept])
-    return [_found(one) for _, one in best]
+        tops, beams = (totals / rows.tokens.shape[1] ** self._rules.how.length_penalty).max(dim=1)
+        for i, (number, top, beam) in enumerate(zip(numbers.tolist(), tops.tolist(), beams.tolist(), strict=True)):
+            whole = self._texts[number]
+            if self._rules.how.finish_sentence and not ended and whole is not None and whole.ended:
+                continue
+            if top > self._scores[number]:
+                self._scores[number], self._texts[number] = top, rows.hypothesis(i * width + beam, ended)
+
+    def unsettled(self, numbers: Tensor, totals: Tensor) -> Tensor:
+        """Which of the texts can still be beaten by one that goes on. totals: (texts, w) of those, −∞ for no such.
+
+        Totals only fall and are divided by the longest length at most, so this bound is never below what comes.
+        """
+        bounds = totals.amax(dim=1) / self._rules.max_words**self._rules.how.length_penalty
+        open_ = [bound > self._scores[i] for bound, i in zip(bounds.tolist(), numbers.tolist(), strict=True)]
+        return torch.tensor(open_, device=totals.device).nonzero()[:, 0]
+
+    def best(self) -> list[Hypothesis]:
+        texts = [text for text in self._texts if text is not None]
+        if len(texts) < len(self._texts):
+            raise InvalidValue("generation", "the rules leave no text to say", "lower min_words or no_repeat")
+        if not self._rules.how.finish_sentence:
+            return texts
+        return [text if text.ended else _whole_sentences(text, self._rules.sentence_ends) for text in texts]
 
 
-def _extended(totals: Tensor, allowed: Tensor, beams: int) -> tuple[Tensor, Tensor, Tensor]:
-    """The best ways to go on. totals: (texts, w); allowed: (texts · w, V) log-probabilities.
+def _whole_sentences(text: Hypothesis, sentence_ends: Sequence[int]) -> Hypothesis:
+    """A text that ran out of words, cut back to its last whole sentence if it has one."""
+    last = max((i + 1 for i, token in enumerate(text.tokens) if token in sentence_ends), default=len(text.tokens))
+    outputs = None if text.outputs is None else text.outputs[:last]
+    return replace(text, tokens=text.tokens[:last], logprobs=text.logprobs[:last], outputs=outputs)
 
-    Returns totals (texts, beams), and for each of these texts · beams the row it goes on from and its token.
+
+def _extended(
+    totals: Tensor, scores: Tensor, said: Tensor, rules: Rules, draws: Tensor | None
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """The best ways to go on. totals: (texts, w); scores: (texts · w, V); said: (texts · w, t); draws: (texts · w,).
+
+    Returns totals (texts, beams), and for each of these texts · beams the row it goes on from, its token and the
+    token's log-probability.
     """
     texts, width = totals.shape
-    # No row can be gone on from in more than `beams` of the best ways.
-    best_each, token_each = allowed.topk(min(beams, allowed.shape[1]), dim=-1)
+    likely = _likely(scores)
+    allowed = _allowed(likely, said, rules)
+    if draws is not None:
+        token_each = _drawn(allowed, draws, rules.how)
+        best_each = allowed.gather(1, token_each)
+    else:
+        # No row can be gone on from in more than `beams` of the best ways.
+        best_each, token_each = allowed.topk(min(rules.beams, allowed.shape[1]), dim=-1)
     ways = (totals.flatten()[:, None] + best_each).view(texts, -1)
-    totals, chosen = ways.topk(min(beams, ways.shape[1]), dim=-1)
+    totals, chosen = ways.topk(min(rules.beams, ways.shape[1]), dim=-1)
     first_rows = torch.arange(texts, device=totals.device)[:, None] * width
     rows = (first_rows + chosen // best_each.shape[1]).flatten()
-    return totals, rows, token_each.view(texts, -1).gather(1, chosen).flatten()
-
-
-def _offer(
-    best: list[tuple[float, Hypothesis | None]],
-    numbers: Tensor,
-    scores: Tensor,
-    said: Tensor,
-    logprobs: Tensor,
-    ended: Tensor,
-) -> None:
-    """Keep each text's best way if it beats what there was. scores, ended: (texts, w); said: (texts · w, t)."""
-    tops, beams = scores.max(dim=1)
-    for i, (number, top, beam) in enumerate(zip(numbers.tolist(), tops.tolist(), beams.tolist(), strict=True)):
-        if top > best[number][0]:
-            row = i * scores.shape[1] + beam
-            best[number] = top, _said(said[row], logprobs[row], bool(ended[i, beam]))
-
-
-def _found(said: Hypothesis | None) -> Hypothesis:
-    if said is None:
-        raise InvalidValue("writer", "gives no finite score to any text", "are its weights or vectors NaN?")
-    return said
-
-
-def _said(tokens: Tensor, logprobs: Tensor, ended: bool) -> Hypothesis:
-    kept: list[int] = tokens.tolist()
-    return Hypothesis(tuple(kept[:-1] if ended else kept), tuple(logprobs.tolist()), ended)
+    tokens = token_each.reshape(texts, -1).gather(1, chosen).flatten()
+    return totals, rows, tokens, likely[rows, tokens]
 
 
 def _likely(scores: Tensor) -> Tensor:
     likely = scores.float().log_softmax(dim=-1)
-    if bool(likely.isnan().any()):
+    # What is not NaN is at most 0, so the sum tells in one pass.
+    if bool(likely.sum().isnan()):
         raise InvalidValue("writer", "gives NaN for a word's score", "are its weights or vectors NaN?")
     return likely
 
 
 def _allowed(likely: Tensor, said: Tensor, rules: Rules) -> Tensor:
-    """The log-probabilities with −∞ for what may not be said now. likely: (rows, V); said: (rows, t)."""
+    """The log-probabilities less what repeats cost; −∞ for what may not be said. likely: (rows, V); said: (rows, t)."""
+    how = rules.how
+    repeats = 0 < how.no_repeat <= said.shape[1]
+    if not (rules.forbidden or said.shape[1] < how.min_words or how.finish_sentence or repeats):
+        return likely
     allowed = likely.clone()
     if rules.forbidden:
         allowed[:, list(rules.forbidden)] = -math.inf
-    if said.shape[1] < rules.how.min_words:
+    if said.shape[1] < how.min_words:
         allowed[:, list(rules.ends)] = -math.inf
-    run = rules.how.no_repeat
-    if run and said.shape[1] >= run:
-        runs = said.unfold(1, run, 1)
-        latest = said[:, said.shape[1] - run + 1 :]
+    if how.finish_sentence:
+        whole = torch.isin(said[:, -1:], torch.tensor(rules.sentence_ends, device=said.device)).any(dim=1)
+        for end in rules.ends:
+            allowed[:, end].masked_fill_(~whole, -math.inf)
+    if repeats:
+        runs = said.unfold(1, how.no_repeat, 1)
+        latest = said[:, said.shape[1] - how.no_repeat + 1 :]
         same = (runs[..., :-1] == latest[:, None]).all(dim=-1)
-        allowed.scatter_add_(1, runs[..., -1], torch.zeros_like(same, dtype=allowed.dtype).masked_fill(same, -math.inf))
+        cost = torch.zeros_like(same, dtype=allowed.dtype).masked_fill(same, -how.repeat_penalty)
+        allowed.scatter_add_(1, runs[..., -1], cost)
     return allowed
 
 
-def _drawn(allowed: Tensor, chances: Tensor, how: GenerationConfig) -> Tensor:
-    """(rows, 1) tokens, drawn from the likeliest that together reach `top_p`. chances: (rows,) in [0, 1)."""
+def _drawn(allowed: Tensor, draws: Tensor, how: GenerationConfig) -> Tensor:
+    """(rows, 1) tokens, drawn from the likeliest that together reach `top_p`. draws: (rows,) in [0, 1)."""
     shares, tokens = (allowed / how.temperature).double().softmax(dim=-1).sort(dim=-1, descending=True, stable=True)
     # A token is out if the ones before it already reach top_p; so the first is always in.
     shares = shares.masked_fill(shares.cumsum(dim=-1) - shares >= how.top_p, 0)
     reached = shares.cumsum(dim=-1)
-    place = torch.searchsorted(reached, (chances * reached[:, -1])[:, None], right=True)
-    # Rounding may put a chance near 1 behind the last token that is in.
+    place = torch.searchsorted(reached, (draws * reached[:, -1])[:, None], right=True)
+    # Rounding may put a draw near 1 behind the last token that is in.
     most = (shares > 0).sum(dim=-1, keepdim=True) - 1
     return tokens.gather(1, place.minimum(most))

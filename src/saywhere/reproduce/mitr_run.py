@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,9 +18,9 @@ from saywhere.learn import load_run, train
 from saywhere.learn.recipe import Recipe, parse_recipe
 from saywhere.metrics import lbm_many
 from saywhere.models.common.batches import padding_mask
-from saywhere.models.mitr import MITR, Batch, Decoding, baseline, collate, decode, trace_of
-from saywhere.models.mitr.decode import Hypothesis
+from saywhere.models.mitr import MITR, Batch, baseline, collate, decode, trace_of
 from saywhere.models.mitr.prepared import Prepared
+from saywhere.models.search import GenerationConfig, Hypothesis
 from saywhere.reproduce.mitr_rows import RowPlan
 
 _MOSTLY_HIDDEN = 0.9
@@ -126,7 +126,7 @@ def measure(model: nn.Module, prepared: Prepared, job: Job) -> Made:
     """Everything the row can do, on the test narratives."""
     made = Made({}, {}, {})
     batch = collate(list(prepared.split("test", job.scale.test)))
-    how = Decoding(beams=job.scale.beams, max_words=int(batch.lengths.max()) + 4)
+    how = replace(decode.BEAM, beams=job.scale.beams, max_words=int(batch.lengths.max()) + 4)
     # A model that hardly ever saw the boxes before is asked in the way it learnt.
     hidden = job.row.model.get("trace_mask_rate", job.scale.hidden) >= _MOSTLY_HIDDEN
     model.eval()
@@ -134,7 +134,7 @@ def measure(model: nn.Module, prepared: Prepared, job: Job) -> Made:
         for test in job.row.tests:
             said, boxes = _done(model, batch, test, how, hidden, job.row.model.get("guided", 0))
             if said is not None:
-                made.words[test] = [one.ids for one in said]
+                made.words[test] = [one.tokens for one in said]
             if boxes is not None:
                 made.boxes[test] = [one.tolist() for one in boxes]
                 made.distances[test] = _distances(boxes, batch, paired=test == "trace")
@@ -142,7 +142,7 @@ def measure(model: nn.Module, prepared: Prepared, job: Job) -> Made:
 
 
 def _done(
-    model: nn.Module, batch: Batch, test: str, how: Decoding, hidden: bool, guided: int
+    model: nn.Module, batch: Batch, test: str, how: GenerationConfig, hidden: bool, guided: int
 ) -> tuple[list[Hypothesis] | None, list[NDArray[np.float64]] | None]:
     if isinstance(model, baseline.Baseline):
         source = model.encode(batch.images, batch.words, *trace_of(batch, guided))
@@ -158,7 +158,7 @@ def _done(
         along, count = trace_of(batch, guided)
         return decode.caption(model, memory, along, padding_mask(count, along.shape[1]), how), None
     said = decode.joint(model, memory, how)
-    boxes = [np.empty((0, 4)) if one.boxes is None else one.boxes[:, :4].double().numpy() for one in said]
+    boxes = [np.empty((0, 4)) if one.outputs is None else one.outputs[:, :4].double().numpy() for one in said]
     return said, boxes
 
 

@@ -29,9 +29,9 @@ from saywhere.explain.informative import SceneObjects
 from saywhere.explain.probing import ProbeResult, pooled_many, probe_table
 from saywhere.explain.rounds import attend_rounds
 from saywhere.metrics import caption_scores
-from saywhere.models.attended import BEAM, Part
+from saywhere.models.attended import Part
 from saywhere.models.oscar import LevelCaptions, Oscar
-from saywhere.models.search import Written
+from saywhere.models.search import BEAM, Written
 from saywhere.models.tagged_regions import TaggedRegions
 from saywhere.reproduce import scenes_rows as rows
 from saywhere.reproduce.scenes_world import OBJECT, SCENE, named_place

@@ -20,7 +20,6 @@ from saywhere.models.mitr.batch import (
     trace_of,
 )
 from saywhere.models.mitr.config import MitrConfig
-from saywhere.models.mitr.decode import Decoding
 from saywhere.models.mitr.network import MITR
 from saywhere.models.mitr.objective import ObjectiveSettings, losses
 from saywhere.models.mitr.skills import Skills
@@ -29,7 +28,6 @@ from saywhere.models.region_features import RegionFeatures, open_features
 __all__ = [
     "MITR",
     "Batch",
-    "Decoding",
     "Example",
     "Grounded",
     "Images",

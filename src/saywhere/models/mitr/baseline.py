@@ -14,15 +14,15 @@ import torch
 from torch import Tensor, nn
 
 from saywhere.core.errors import InvalidValue, UnknownName
-from saywhere.language.vocabulary import BEGIN_ID
 from saywhere.models.common.batches import padding_mask
 from saywhere.models.common.modes import eval_mode, seeded, seeded_dropout
 from saywhere.models.mitr.batch import Batch, Images, trace_of
 from saywhere.models.mitr.config import MitrConfig
-from saywhere.models.mitr.decode import Decoding, Hypothesis, search
+from saywhere.models.mitr.decode import BEAM, MOST_WORDS, boxes_one_by_one, written
 from saywhere.models.mitr.image import PatchEncoder
 from saywhere.models.mitr.layers import (
     BOX_SIZE,
+    ROW_OFFSET,
     FeedForward,
     KeysValues,
     Norm,
@@ -39,25 +39,24 @@ from saywhere.models.mitr.layers import (
 from saywhere.models.mitr.losses import caption_loss, trace_loss
 from saywhere.models.mitr.network import EncoderLayer, StreamLayer, region_tensors
 from saywhere.models.mitr.objective import masked_boxes
-from saywhere.models.mitr.steps import CachedAttention, CrossAttention, FeedForwardStep, embedded, with_area
+from saywhere.models.mitr.steps import RowSteps, StreamSteps, embedded, with_area
+from saywhere.models.search import GenerationConfig, Hypothesis
 
 TASKS = ("trace", "caption", "describe")
 
 
 class DecoderLayer(StreamLayer):
-    """A standard layer: the text or trace looks at itself, then at the encoder's output, then thinks."""
+    """A standard layer: the text or trace looks at itself, then at the encoder's output; then it is fed forward."""
 
     def __init__(self, config: MitrConfig) -> None:
         super().__init__(config)
         self.feed_norm = Norm(config.width)
         self.feed = FeedForward(config.width, config.feed_forward, config.dropout)
 
-    def think(self, x: Tensor) -> Tensor:
+    def see(self, x: Tensor, image: KeysValues, image_mask: Tensor | None) -> Tensor:
+        x = super().see(x, image, image_mask)
         out: Tensor = x + self.drop(self.feed(self.feed_norm(x)))
         return out
-
-    def forward(self, x: Tensor, mask: Tensor | None, image: KeysValues, image_mask: Tensor) -> Tensor:
-        return self.think(super().forward(x, mask, image, image_mask))
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,46 +156,30 @@ def counts(batch: Batch, task: str) -> dict[str, int]:
     return {"loss": int(batch.located.sum() if task == "trace" else (batch.lengths + 1).sum())}
 
 
-class BaselineSteps:
+class BaselineSteps(RowSteps):
     """A baseline's decoder, one place at a time, with its keys and values kept."""
 
-    boxes: Tensor | None = None
-
     def __init__(self, model: Baseline, source: Source, capacity: int) -> None:
-        self.model, self.source, self.place = model, source, 0
-        self.layers = [
-            (
-                CachedAttention(layer.self_norm, layer.self_attention, capacity),
-                CrossAttention(layer.image_norm, layer.image_attention, one, source.mask),
-                FeedForwardStep(layer.feed_norm, layer.feed),
-            )
-            for layer, one in zip(model.layers(), source.keys_values, strict=True)
-        ]
+        self.model = model
+        self.stream = StreamSteps(model.layers(), source.keys_values, source.mask, capacity)
+        super().__init__(len(source.mask), source.mask.device, self.stream.caches, (self.stream.seen,))
 
-    def begin(self) -> Tensor:
-        return torch.full((len(self.source.mask), 1), BEGIN_ID, device=self.source.mask.device)
+    def advance(self, tokens: Tensor) -> Tensor:
+        return self.read(tokens + ROW_OFFSET)
 
-    def advance(self, read: Tensor) -> Tensor:
-        """The next place: (images, beams) ids or (images, 1, 5) boxes to logits or boxes."""
-        x = embedded(self.model.embed(), read, self.place)
+    def read(self, values: Tensor) -> Tensor:
+        """The next place: (rows,) ids or (rows, 5) boxes to logits or boxes."""
+        x = self.stream.advance(embedded(self.model.embed(), values, self.place))
         self.place += 1
-        for past, image, feed in self.layers:
-            x = feed.advance(image.advance(past.advance(x)))
         return self.model.head(x)
 
-    def reorder(self, rows: Tensor) -> None:
-        for past, *_ in self.layers:
-            past.reorder(rows)
 
-
-def caption(
-    model: Baseline, source: Source, decoding: Decoding, generator: torch.Generator | None = None
-) -> list[Hypothesis]:
+def caption(model: Baseline, source: Source, how: GenerationConfig = BEAM) -> list[Hypothesis]:
     """Words for each image, by a "caption" or "describe" baseline."""
     if model.task == "trace":
         raise InvalidValue("baseline", "this one points, it does not speak", "make it for the task 'caption'")
     with eval_mode(model):
-        return search(BaselineSteps(model, source, decoding.max_words), decoding, generator)
+        return written(BaselineSteps(model, source, how.max_words or MOST_WORDS), how, len(source.mask))
 
 
 def trace(model: Baseline, source: Source, lengths: Tensor, *, hidden: bool = False) -> Tensor:
@@ -208,7 +191,4 @@ def trace(model: Baseline, source: Source, lengths: Tensor, *, hidden: bool = Fa
         if hidden:
             return model.decode(source, shifted_boxes(nowhere(mask))) * mask[:, :, None]
         steps = BaselineSteps(model, source, mask.shape[1])
-        found = [torch.zeros(len(lengths), 1, BOX_SIZE, device=source.mask.device)]
-        for _ in range(mask.shape[1]):
-            found.append(with_area(steps.advance(found[-1])))
-    return torch.cat(found[1:], dim=1) * mask[:, :, None]
+        return boxes_one_by_one(lambda boxes: with_area(steps.read(boxes)), mask)

@@ -14,6 +14,7 @@ import math
 import torch
 from torch import Tensor
 
+from saywhere.language.vocabulary import BEGIN_ID
 from saywhere.models.common.batches import padding_mask
 from saywhere.models.common.modes import eval_mode
 from saywhere.models.mitr.batch import Batch
@@ -58,11 +59,11 @@ def sampled_words(model: MITR, memory: Memory, boxes: Tensor, mask: Tensor, nois
     """(B, T + 1) ids: begin, and one word for each box of the trace, drawn by adding the noise (B, T, V + 1)."""
     with eval_mode(model):
         steps = CaptionSteps(model, memory, boxes, mask, boxes.shape[1])
-        read = [steps.begin()]
+        drawn = [torch.full_like(mask[:, 0], BEGIN_ID - ROW_OFFSET, dtype=torch.long)]
         for place in range(boxes.shape[1]):
-            scores = steps.advance(read[-1])[:, 0] + noise[:, place]
-            read.append(scores.argmax(dim=-1, keepdim=True) + ROW_OFFSET)
-    return torch.cat(read, dim=1)
+            scores = steps.advance(drawn[-1])
+            drawn.append((scores + noise[:, place]).argmax(dim=-1))
+    return torch.stack(drawn, dim=1) + ROW_OFFSET
 
 
 def word_log_probabilities(logits: Tensor) -> Tensor:

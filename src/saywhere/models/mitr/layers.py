@@ -16,6 +16,7 @@ from torch.nn import functional
 from saywhere.core.alignment import NOWHERE
 from saywhere.language.vocabulary import BEGIN_ID
 from saywhere.models.common.batches import padding_mask
+from saywhere.models.common.kv_cache import KVCache
 
 ROW_OFFSET = 2
 """id = row + 2. Row 0 of the tables is the border of a text: read as its begin (id 1), said as its end (id 2).
@@ -101,7 +102,7 @@ class Attention(nn.Module):
         """Keys and values of (batch, n, width), for any number of queries to come."""
         return KeysValues(self.split(self.key(memory)), self.split(self.value(memory)))
 
-    def look(self, x: Tensor, memory: KeysValues, mask: Tensor | None) -> Tensor:
+    def attend(self, x: Tensor, memory: KeysValues, mask: Tensor | None) -> Tensor:
         """Queries (batch, n, width) on keys and values that are there already."""
         dropout = self.dropout if self.training else 0.0
         seen = functional.scaled_dot_product_attention(self.split(self.query(x)), *memory, mask, dropout)
@@ -109,7 +110,12 @@ class Attention(nn.Module):
         return out
 
     def forward(self, x: Tensor, memory: Tensor, mask: Tensor | None) -> Tensor:
-        return self.look(x, self.keys_values(memory), mask)
+        return self.attend(x, self.keys_values(memory), mask)
+
+    def advance(self, x: Tensor, memory: Tensor, cache: KVCache) -> Tensor:
+        """The next place of every row, (rows, width), on all so far. memory: (rows, width) what it adds to them."""
+        keys, values = cache.append(torch.stack(self.keys_values(memory[:, None])))
+        return self.attend(x[:, None], KeysValues(keys, values), None)[:, 0]
 
 
 class FeedForward(nn.Module):

@@ -16,6 +16,7 @@ from torch.nn import functional
 
 from saywhere.core.errors import InvalidValue
 from saywhere.language.vocabulary import Vocabulary
+from saywhere.models.common.kv_cache import KVCache
 from saywhere.models.common.modes import seeded
 from saywhere.models.mitr.batch import Batch, Images
 from saywhere.models.mitr.config import MitrConfig
@@ -63,7 +64,7 @@ class Memory:
 
 
 class EncoderLayer(nn.Module):
-    """Regions look at each other, then each thinks by itself."""
+    """Regions look at each other; then a feed-forward network."""
 
     def __init__(self, config: MitrConfig) -> None:
         super().__init__()
@@ -94,8 +95,18 @@ class StreamLayer(nn.Module):
     def forward(self, x: Tensor, mask: Tensor | None, image: KeysValues, image_mask: Tensor) -> Tensor:
         normed = self.self_norm(x)
         x = x + self.drop(self.self_attention(normed, normed, mask))
-        out: Tensor = x + self.drop(self.image_attention.look(self.image_norm(x), image, image_mask))
+        return self.see(x, image, image_mask)
+
+    def see(self, x: Tensor, image: KeysValues, image_mask: Tensor | None) -> Tensor:
+        """The half that looks at the image."""
+        out: Tensor = x + self.drop(self.image_attention.attend(self.image_norm(x), image, image_mask))
         return out
+
+    def advance(self, x: Tensor, cache: KVCache, image: KeysValues, image_mask: Tensor | None) -> Tensor:
+        """The next place of every row, (rows, width). Rows of an image stand side by side and share it."""
+        normed = self.self_norm(x)
+        x = x + self.self_attention.advance(normed, normed, cache)
+        return self.see(x.view(len(image.keys), -1, x.shape[-1]), image, image_mask).view_as(x)
 
 
 class Stream(nn.Module):
@@ -130,16 +141,20 @@ class Fusion(nn.Module):
         self.feed = FeedForward(config.width, config.feed_forward, config.dropout)
         self.drop = nn.Dropout(config.dropout)
 
-    def look(self, x: Tensor, other: KeysValues, mask: Tensor | None) -> Tensor:
-        return self.think(x + self.drop(self.other_attention.look(self.other_norm(x), other, mask)))
+    def attend(self, x: Tensor, other: KeysValues, mask: Tensor | None) -> Tensor:
+        return self.feed_forward(x + self.drop(self.other_attention.attend(self.other_norm(x), other, mask)))
 
-    def think(self, x: Tensor) -> Tensor:
+    def advance(self, x: Tensor, other: Tensor, cache: KVCache) -> Tensor:
+        """The next place of every row; the other stream grows with this one. Both (rows, width)."""
+        return self.feed_forward(x + self.other_attention.advance(self.other_norm(x), other, cache))
+
+    def feed_forward(self, x: Tensor) -> Tensor:
         """The feed-forward half."""
         out: Tensor = x + self.drop(self.feed(self.feed_norm(x)))
         return out
 
     def forward(self, x: Tensor, other: Tensor, mask: Tensor | None) -> Tensor:
-        return self.look(x, self.other_attention.keys_values(other), mask)
+        return self.attend(x, self.other_attention.keys_values(other), mask)
 
 
 class MITR(nn.Module):

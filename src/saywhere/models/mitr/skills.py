@@ -12,7 +12,6 @@ the same answer.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
@@ -32,18 +31,19 @@ from saywhere.models.common.modes import eval_mode
 from saywhere.models.grounded import WORDS_PER_S, Grounded
 from saywhere.models.mitr import decode
 from saywhere.models.mitr.batch import GUIDED_BOXES, Image, collate_images, guided_boxes
-from saywhere.models.mitr.decode import Decoding, Hypothesis
+from saywhere.models.mitr.decode import BEAM
 from saywhere.models.mitr.network import MITR, Memory
+from saywhere.models.search import GenerationConfig, Hypothesis
 
 
 class Skills:
-    """A MITR with a vocabulary. decoding: how it chooses words unless told otherwise."""
+    """A MITR with a vocabulary. how: words are chosen unless told otherwise."""
 
-    def __init__(self, model: MITR, decoding: Decoding | None = None) -> None:
+    def __init__(self, model: MITR, how: GenerationConfig | None = None) -> None:
         if model.vocabulary is None:
             raise InvalidValue("model", "has no vocabulary, so its words mean nothing", "call model.attach(vocabulary)")
         self.model, self.vocabulary = model, model.vocabulary
-        self.decoding = decoding or Decoding()
+        self.how = how or BEAM
 
     @classmethod
     def from_pretrained(cls, source: str | Path, revision: str | None = None) -> Skills:
@@ -53,28 +53,26 @@ class Skills:
         self,
         images: Sequence[Image],
         traces: Sequence[Trace | WordBoxes],
-        decoding: Decoding | None = None,
-        generator: torch.Generator | None = None,
+        how: GenerationConfig | None = None,
     ) -> list[str]:
         """A caption for each image along its trace, or along boxes in the order they are to be told."""
         _same_length(images, traces, "traces")
         boxes = [trace if isinstance(trace, WordBoxes) else boxes_along(trace) for trace in traces]
         if any(not len(one) for one in boxes):
             raise InvalidValue("trace", "points nowhere", "to describe an image without one, call narrate")
-        return self._captions(images, [one.encode().astype(np.float32) for one in boxes], decoding, generator)
+        return self._captions(images, [one.encode().astype(np.float32) for one in boxes], how)
 
     def guided(
         self,
         images: Sequence[Image],
         key_boxes: Sequence[WordBoxes],
         length: int = GUIDED_BOXES,
-        decoding: Decoding | None = None,
-        generator: torch.Generator | None = None,
+        how: GenerationConfig | None = None,
     ) -> list[str]:
         """Guided captioning: key boxes in the order they are to be told, filled up to `length` by the whole image."""
         _same_length(images, key_boxes, "key boxes")
         boxes = [guided_boxes(keys.boxes_xyxy, length) for keys in key_boxes]
-        return self._captions(images, boxes, decoding, generator)
+        return self._captions(images, boxes, how)
 
     def ground(self, images: Sequence[Image], texts: Sequence[str | Sequence[str]]) -> list[Grounded]:
         """A box for every word of each text. A text may be given as words already."""
@@ -94,44 +92,33 @@ class Skills:
     def narrate(
         self,
         images: Sequence[Image],
-        decoding: Decoding | None = None,
-        generator: torch.Generator | None = None,
+        how: GenerationConfig | None = None,
     ) -> list[Grounded]:
         """Words and boxes for each image, from the image alone."""
-        said = decode.joint(self.model, self._look(images), self._generation(decoding), generator)
+        said = decode.joint(self.model, self._look(images), how or self.how)
         return [self._grounded(one) for one in said]
 
     def _captions(
         self,
         images: Sequence[Image],
         boxes: Sequence[NDArray[np.float32]],
-        decoding: Decoding | None,
-        generator: torch.Generator | None,
+        how: GenerationConfig | None,
     ) -> list[str]:
         device = self.model.device
         mask = padded([np.ones(len(one), dtype=np.bool_) for one in boxes]).to(device)
-        said = decode.caption(
-            self.model, self._look(images), padded(boxes).to(device), mask, self._generation(decoding), generator
-        )
-        return [self.vocabulary.text(one.ids) for one in said]
+        said = decode.caption(self.model, self._look(images), padded(boxes).to(device), mask, how or self.how)
+        return [self.vocabulary.text(one.tokens) for one in said]
 
     def _grounded(self, said: Hypothesis) -> Grounded:
-        spelled = self.vocabulary.spell(said.ids)
-        if said.boxes is None:
+        spelled = self.vocabulary.spell(said.tokens)
+        if said.outputs is None:
             raise InvalidValue("narration", "came without boxes")
-        boxes = said.boxes.cpu().double().numpy()
+        boxes = said.outputs.cpu().double().numpy()
         return Grounded(spelled.words, boxes_of_words(boxes, spelled.owners, len(spelled.words)))
 
     def _look(self, images: Sequence[Image]) -> Memory:
         with eval_mode(self.model):
             return self.model.encode_images(collate_images(images).to(self.model.device))
-
-    def _generation(self, decoding: Decoding | None) -> Decoding:
-        """The decoding asked for, with this vocabulary's signs; the unknown word is never said."""
-        chosen = decoding or self.decoding
-        unknown = () if self.vocabulary.unknown_id is None else (self.vocabulary.unknown_id,)
-        ends = chosen.sentence_ends or self.vocabulary.sentence_end_ids
-        return replace(chosen, sentence_ends=ends, forbidden=tuple({*chosen.forbidden, *unknown}))
 
 
 def boxes_along(trace: Trace, words_per_s: float = WORDS_PER_S) -> WordBoxes:

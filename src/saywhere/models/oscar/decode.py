@@ -11,12 +11,12 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from saywhere.models.attended import BEAM
+from saywhere.models.common.kv_cache import KVCache
 from saywhere.models.common.modes import eval_mode
 from saywhere.models.oscar.batch import Context
 from saywhere.models.oscar.mask import additive
 from saywhere.models.oscar.network import Oscar
-from saywhere.models.search import GenerationConfig, Hypothesis, Rules, Steps, Written, draws, search
+from saywhere.models.search import BEAM, GenerationConfig, Hypothesis, Rules, Steps, Written, search, uniform_draws
 from saywhere.models.tagged_regions import TaggedRegions
 
 _ROWS = 512
@@ -34,8 +34,8 @@ def write(
         for first in range(0, len(images), at_once):
             part = images[first : first + at_once]
             context = model.reader.context(part).to(model.device)
-            chances = draws([_key(image) for image in part], how.seed, most) if how.method == "nucleus" else None
-            said = search(OscarSteps(model, context, number, most), _rules(model, how, most), chances)
+            draws = uniform_draws([_key(image) for image in part], how.seed, most) if how.method == "nucleus" else None
+            said = search(OscarSteps(model, context, number, most), _rules(model, how, most), draws)
             texts += [_written(model, one) for one in said]
     return texts
 
@@ -59,7 +59,7 @@ class OscarSteps(Steps):
         mask = self._mask(len(tokens))
         for layer, memory in zip(model.stack, self._memories, strict=True):
             query, key, value = layer.split(layer.query_key_value(x), 3)
-            keys, values = memory.extended(torch.stack([key, value]))
+            keys, values = memory.append(torch.stack([key, value]), keep=1)
             if memory is self._memories[-1]:
                 # Of the last layer only the [MASK]'s own state is asked for.
                 x, query, mask = x[:, 1:], query[:, :, 1:], mask[:, :, 1:]
@@ -68,12 +68,11 @@ class OscarSteps(Steps):
         return model.say(x[:, 0])
 
     def reorder(self, rows: Tensor) -> None:
-        images = self._images[rows]
-        moved = not torch.equal(images, self._images)
-        if moved:
-            self._unseen, self._images = self._unseen[rows], images
+        same = torch.equal(self._images[rows], self._images)
+        if not same:
+            self._unseen, self._images = self._unseen[rows], self._images[rows]
         for memory in self._memories:
-            memory.reorder(rows, moved)
+            memory.reorder(rows, same_texts=same)
 
     def _mask(self, rows: int) -> Tensor:
         """(rows, 1, 2, keys): both see the image and the words so far; the word does not see the [MASK] after it."""
@@ -82,39 +81,13 @@ class OscarSteps(Steps):
         return torch.cat([self._unseen.expand(-1, -1, 2, -1), words], dim=-1)
 
 
-class _Memory:
-    """Keys and values of one layer: those of the image, which stay, and those of the words so far."""
-
-    def __init__(self, fixed: Tensor, most: int) -> None:
-        """fixed: (2, rows, heads, x, size). most: words that are read at most, [MASK] among them."""
-        two, rows, heads, x, size = fixed.shape
-        self._fixed, self._filled = x, x
-        self._kept = fixed.new_empty(two, rows, heads, x + most, size)
-        self._kept[:, :, :, :x] = fixed
-
-    def extended(self, new: Tensor) -> Tensor:
-        """(2, rows, heads, n, size) everything so far with two new places, of which only the first is kept."""
-        end = self._filled + new.shape[3]
-        self._kept[:, :, :, self._filled : end] = new
-        self._filled += 1
-        return self._kept[:, :, :, :end]
-
-    def reorder(self, rows: Tensor, moved: bool) -> None:
-        """Row i goes on from what was row `rows[i]`. moved: whether rows are of other images than before."""
-        if moved:
-            self._kept = self._kept.index_select(1, rows)
-        else:
-            words = self._kept[:, :, :, self._fixed : self._filled]
-            self._kept[:, :, :, self._fixed : self._filled] = words.index_select(1, rows)
-
-
-def _memories(model: Oscar, context: Context, mask: Tensor, most: int) -> list[_Memory]:
+def _memories(model: Oscar, context: Context, mask: Tensor, most: int) -> list[KVCache]:
     """What each layer keeps of the images."""
     x, memories = model.embed_context(context), []
     for layer in model.stack:
         query, key, value = layer.split(layer.query_key_value(x), 3)
         # [CLS], the words, and the [MASK] after the last but one.
-        memories.append(_Memory(torch.stack([key, value]), most + 1))
+        memories.append(KVCache(most + 1, torch.stack([key, value])))
         if len(memories) < len(model.layers):
             x = layer.finish(x, layer.look(query, key, value, mask))
     return memories

@@ -15,7 +15,7 @@ from torch.nn import functional
 
 from saywhere.core.errors import InvalidValue
 from saywhere.language.vocabulary import Vocabulary
-from saywhere.models.attended import BEAM, Attended, Part
+from saywhere.models.attended import Attended, Part
 from saywhere.models.common.batches import Packed
 from saywhere.models.common.modes import eval_mode, seeded
 from saywhere.models.oscar.batch import BOX_SIZE, CaptionBatch, Context, Reader
@@ -23,7 +23,7 @@ from saywhere.models.oscar.config import OBJECT, OscarConfig
 from saywhere.models.oscar.layers import Layer, initialise
 from saywhere.models.oscar.mask import additive, attention_mask, twinned_mask
 from saywhere.models.oscar.words import OwnWords, Words
-from saywhere.models.search import GenerationConfig, Written
+from saywhere.models.search import BEAM, GenerationConfig, Written
 from saywhere.models.tagged_regions import TaggedRegions
 
 CAPTION_TYPE, TAG_TYPE = 0, 1

@@ -18,10 +18,11 @@ from torch.nn import functional
 from saywhere.core.errors import InvalidFile, InvalidValue, UnknownName
 from saywhere.language.vocabulary import BEGIN_ID, END_ID, FIRST_PIECE_ID, PAD_ID, Vocabulary
 from saywhere.models.common.batches import Packed
+from saywhere.models.common.kv_cache import KVCache
 from saywhere.models.common.modes import eval_mode, seeded
 from saywhere.models.folder import fit, load_part, save_part
 from saywhere.models.patchioner.config import DecoderConfig
-from saywhere.models.patchioner.layers import Block, KVCache, as_vectors, initialise, unit
+from saywhere.models.patchioner.layers import Block, as_vectors, initialise, unit
 from saywhere.models.search import (
     GREEDY,
     GenerationConfig,
@@ -30,8 +31,8 @@ from saywhere.models.search import (
     Steps,
     Writer,
     Written,
-    draws,
     search,
+    uniform_draws,
 )
 
 __all__ = ["DecoderConfig", "GenerationConfig", "PrefixDecoder", "Writer", "Written"]
@@ -141,8 +142,8 @@ class PrefixDecoder(nn.Module):
         rows = as_vectors(vectors, "vectors", self.config.vector_size)
         begins = self.begins(prompts, len(rows))
         most = how.most_words(self.config.max_words)
-        chances = {
-            begin: torch.cat([draws([_key(begin)], how.seed + number, most) for number in range(count)])
+        draws = {
+            begin: torch.cat([uniform_draws([_key(begin)], how.seed + number, most) for number in range(count)])
             for begin in set(begins)
         }
         texts: list[list[Written]] = [[] for _ in rows]
@@ -150,7 +151,7 @@ class PrefixDecoder(nn.Module):
             for group in _groups([len(begin) for begin in begins], max(1, _ROWS // count)):
                 again = rows[group].repeat_interleave(count, dim=0).to(self.device)
                 begin = torch.tensor([begins[i] for i in group for _ in range(count)], device=self.device)
-                drawn = torch.cat([chances[begins[i]] for i in group])
+                drawn = torch.cat([draws[begins[i]] for i in group])
                 said = search(self.steps(again, begin, most), self._rules(how, most), drawn)
                 for place, i in enumerate(group):
                     texts[i] = [self._written(one) for one in said[place * count : (place + 1) * count]]
@@ -221,7 +222,7 @@ class PrefixDecoder(nn.Module):
         rules = self._rules(how, most)
         if how.method != "nucleus":
             return search(steps, rules)
-        return search(steps, rules, draws([_key(begin) for begin in begins], how.seed, most))
+        return search(steps, rules, uniform_draws([_key(begin) for begin in begins], how.seed, most))
 
     def _rules(self, how: GenerationConfig, most: int) -> Rules:
         unknown = self.vocabulary.unknown_id
@@ -251,7 +252,7 @@ def _key(begin: tuple[int, ...]) -> bytes:
     return repr(begin).encode()
 
 
-class _DecoderSteps:
+class _DecoderSteps(Steps):
     """A decoder, one word at a time, with the keys and values of earlier places kept."""
 
     def __init__(self, model: PrefixDecoder, read: Tensor, most: int) -> None:

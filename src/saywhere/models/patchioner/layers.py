@@ -12,36 +12,9 @@ from torch.nn import functional
 
 from saywhere.core.errors import InvalidValue
 from saywhere.models.common.batches import Packed
+from saywhere.models.common.kv_cache import KVCache
 
 _SPREAD = 0.02
-
-
-class KVCache:
-    """Keys and values of the places read so far by one block, in memory that is not copied as it fills."""
-
-    def __init__(self, capacity: int) -> None:
-        self.capacity, self.filled = capacity, 0
-        self._kept: Tensor | None = None
-
-    def append(self, new: Tensor) -> Tensor:
-        """Add places: (2, rows, heads, n, size), keys and values; returns all so far in the same form."""
-        if self._kept is None:
-            two, rows, heads, _, size = new.shape
-            self._kept = new.new_empty(two, rows, heads, self.capacity, size)
-        end = self.filled + new.shape[3]
-        self._kept[:, :, :, self.filled : end] = new
-        self.filled = end
-        return self._kept[:, :, :, :end]
-
-    def reorder(self, rows: Tensor) -> None:
-        """Row i goes on from what was row `rows[i]`; there may be more or fewer rows than before."""
-        if self._kept is None:
-            return
-        kept = self._kept[:, :, :, : self.filled].index_select(1, rows)
-        if len(rows) != self._kept.shape[1]:
-            two, _, heads, capacity, size = self._kept.shape
-            self._kept = self._kept.new_empty(two, len(rows), heads, capacity, size)
-        self._kept[:, :, :, : self.filled] = kept
 
 
 class Block(nn.Module):

@@ -10,13 +10,11 @@ from torch import Tensor
 
 from saywhere.core.errors import InvalidValue
 from saywhere.language.vocabulary import BEGIN_ID, END_ID, PAD_ID
+from saywhere.models.common.modes import eval_mode
 from saywhere.models.region_features import RegionFeatures
-from saywhere.models.search import GenerationConfig, Hypothesis, Rules, draws, search
+from saywhere.models.search import BEAM, GenerationConfig, Hypothesis, Rules, Steps, search, uniform_draws
 from saywhere.models.updown.batch import collate_features
 from saywhere.models.updown.captioner import EncodedRegions, UpDnCaptioner
-
-BEAM = GenerationConfig("beam", beams=5)
-"""As UpDn writes."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -36,7 +34,7 @@ class Caption:
     attention: Tensor
 
 
-class CaptionSteps:
+class CaptionSteps(Steps):
     """A captioner that has looked at some images, for `search`. A token is a word's id."""
 
     def __init__(self, model: UpDnCaptioner, encoded: EncodedRegions) -> None:
@@ -60,13 +58,13 @@ def write(model: UpDnCaptioner, encoded: EncodedRegions, how: GenerationConfig =
     most = how.most_words(model.config.max_words)
     unknown = None if model.vocabulary is None else model.vocabulary.unknown_id
     forbidden = (PAD_ID, BEGIN_ID) if unknown is None else (PAD_ID, BEGIN_ID, unknown)
-    chances = None
+    draws = None
     if how.method == "nucleus":
         # What an image shows, without the padding that depends on its neighbours.
         keys = [seen[there].cpu().numpy().tobytes() for seen, there in zip(encoded.seen, encoded.present, strict=True)]
-        chances = draws(keys, how.seed, most)
+        draws = uniform_draws(keys, how.seed, most)
     with torch.no_grad():
-        return search(CaptionSteps(model, encoded), Rules(how, most, (END_ID,), forbidden), chances)
+        return search(CaptionSteps(model, encoded), Rules(how, most, (END_ID,), forbidden), draws)
 
 
 def caption(model: UpDnCaptioner, images: Sequence[RegionFeatures], how: GenerationConfig = BEAM) -> list[Caption]:
@@ -76,14 +74,9 @@ def caption(model: UpDnCaptioner, images: Sequence[RegionFeatures], how: Generat
     if not images:
         return []
     regions, boxes, present = (part.to(model.device) for part in collate_features(images, model.config.region_size))
-    was_training = model.training
-    model.eval()
-    try:
-        with torch.no_grad():
-            said = write(model, model.look(regions, present, boxes=boxes), how)
-            spoken = model(regions, present, _read_again(said).to(model.device), boxes=boxes)
-    finally:
-        model.train(was_training)
+    with eval_mode(model):
+        said = write(model, model.look(regions, present, boxes=boxes), how)
+        spoken = model(regions, present, _read_again(said).to(model.device), boxes=boxes)
     return [
         Caption(
             model.vocabulary.text(one.tokens),
