@@ -175,6 +175,17 @@ class Counting(Chain):
         self.moved.append(rows.tolist())
 
 
+def test_a_search_stops_when_nothing_that_goes_on_can_win_and_no_sooner() -> None:
+    """1 ends at once; 2 begins badly and goes on for certain: by the mean it wins, but only in the end."""
+    first = torch.tensor([[-99.0, math.log(0.6), math.log(0.4), -99.0]])
+    table = torch.full((4, 4), -99.0)
+    table[1, END], table[2, 2] = 0.0, 0.0
+    for power, best, read in ((1.0, (2,) * 20, 19), (0.0, (1,), 1)):
+        chain = Counting(first, table)
+        (said,) = search(chain, Rules(GenerationConfig("beam", beams=2, length_penalty=power), 20, (END,)))
+        assert (said.tokens, len(chain.read)) == (best, read)
+
+
 @pytest.mark.parametrize(
     ("work", "error", "message"),
     [

@@ -246,7 +246,8 @@ class _Found:
     def unsettled(self, numbers: Tensor, totals: Tensor) -> Tensor:
         """Which of the texts can still be beaten by one that goes on. totals: (texts, w) of those, −∞ for no such.
 
-        Totals only fall and are divided by the longest length at most, so this bound is never below what comes.
+        Totals only fall and are divided by the longest length at most, so this bound is never below what comes. Nothing
+        lower would be safe: a text that begins badly may go on for certain, and by the mean win in the end.
         """
         bounds = totals.amax(dim=1) / self._rules.max_words**self._rules.how.length_penalty
         open_ = [bound > self._scores[i] for bound, i in zip(bounds.tolist(), numbers.tolist(), strict=True)]
