@@ -46,16 +46,16 @@ def _pairs(folder: Path) -> None:
     ],
     ids=["narratives", "texts", "pairs", "questions", "captions", "level captions"],
 )
-def test_a_byte_altered_in_any_array_changes_the_fingerprint(
+def test_a_byte_altered_in_any_shard_changes_the_fingerprint(
     tmp_path: Path, save: Callable[[Path], object], read: Callable[[Path], str]
 ) -> None:
     save(tmp_path)
     before = read(tmp_path)
     assert read(tmp_path) == before
-    arrays = [path for path in sorted(tmp_path.glob("*.npy")) if np.load(path).size]
-    assert arrays
-    for array in arrays:
-        content = array.read_bytes()
-        array.write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
-        assert read(tmp_path) != before, array.name
-        array.write_bytes(content)
+    shards = sorted(tmp_path.rglob("*.safetensors"))
+    assert shards
+    for shard in shards:
+        content = shard.read_bytes()
+        shard.write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
+        assert read(tmp_path) != before, shard.name
+        shard.write_bytes(content)

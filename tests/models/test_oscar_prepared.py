@@ -11,8 +11,7 @@ import pytest
 from saywhere.core import InvalidFile, InvalidValue, UnknownName
 from saywhere.models.oscar import LevelCaption, LevelCaptions, TaggedRegions, save_level_captions
 from saywhere.models.oscar.prepared import NO_LEVEL
-from saywhere.models.updown.prepared import NO_WORDS, TWICE
-from saywhere.models.updown.store import NO_IMAGE, OTHER_SIZE, TOO_LARGE
+from saywhere.models.prepared import NO_IMAGE, NO_WORDS, OTHER_SIZE, TOO_LARGE, TWICE
 from tests.models import oscar_small as small
 
 SPLITS = ("train",) * 5 + ("validation",) * 2 + ("test",)
@@ -40,7 +39,7 @@ def test_captions_come_back_as_they_were(tmp_path: Path) -> None:
     assert found.levels == {"object": 8, "scene": 8}
     assert (found.counts, found.skipped, found.about) == ({"given": 16, "kept": 16}, (), {"made": "here"})
     assert found.region_size == small.REGION
-    assert found.images("validation") == ["photo 5", "photo 6"]
+    assert found.image_names("validation") == ["photo 5", "photo 6"]
 
 
 def test_images_of_all_kinds_come_back_as_they_were(tmp_path: Path) -> None:
@@ -50,7 +49,7 @@ def test_images_of_all_kinds_come_back_as_they_were(tmp_path: Path) -> None:
     names = ["photo 3", "photo 0", "photo 2", "photo 5", "photo 4", "nowhere", "photo 1"]
     save_level_captions(tmp_path, images, [say(name, name) for name in names], {})
     found = LevelCaptions(tmp_path)
-    assert sorted(found.images("train")) == sorted(names)
+    assert sorted(found.image_names("train")) == sorted(names)
     for name, image in images.items():
         assert same(image, found.image(name))
         np.testing.assert_array_equal(found.image(name).features, image.features.astype(np.float16))
@@ -127,7 +126,7 @@ def test_names_that_are_not_there_are_refused(tmp_path: Path) -> None:
     with pytest.raises(UnknownName, match="unknown image"):
         found.image("photo 99")
     with pytest.raises(UnknownName, match="unknown split"):
-        found.images("nowhere")
+        found.image_names("nowhere")
 
 
 @pytest.mark.parametrize("given", [[], [say("0", split="test")], [say("0", text="")]])
@@ -141,10 +140,10 @@ def test_a_folder_without_a_training_caption_is_not_made(tmp_path: Path, given: 
 def test_a_folder_of_something_else_is_refused(tmp_path: Path) -> None:
     small.save_captions(tmp_path, SPLITS)
     path = tmp_path / "index.json"
-    path.write_text(path.read_text().replace('"kind":"level captions"', '"kind":"recipes"'))
-    with pytest.raises(InvalidFile, match="holds prepared recipes"):
+    path.write_text(path.read_text().replace('"kind": "level captions"', '"kind": "recipes"'))
+    with pytest.raises(InvalidFile, match="holds recipes, not level captions"):
         LevelCaptions(tmp_path)
-    (tmp_path / "regions.npy").unlink()
-    path.write_text(path.read_text().replace('"kind":"recipes"', '"kind":"level captions"'))
-    with pytest.raises(InvalidFile, match="regions"):
+    path.write_text(path.read_text().replace('"kind": "recipes"', '"kind": "level captions"'))
+    next((tmp_path / "images").glob("00*")).unlink()
+    with pytest.raises(InvalidFile, match="images"):
         LevelCaptions(tmp_path)

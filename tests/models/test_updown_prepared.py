@@ -13,6 +13,7 @@ import torch
 from saywhere.core import InvalidFile, InvalidValue, UnknownName
 from saywhere.language.vocabulary import BEGIN_ID, END_ID, PAD_ID
 from saywhere.language.words import owned_words, plain_words
+from saywhere.models.prepared import NO_IMAGE, NO_WORDS, OTHER_SIZE, TOO_LARGE, TWICE
 from saywhere.models.updown import (
     AnswerVocabulary,
     Captions,
@@ -26,7 +27,6 @@ from saywhere.models.updown import (
     save_questions,
 )
 from saywhere.models.updown import prepared as reasons
-from saywhere.models.updown.store import NO_IMAGE, OTHER_SIZE, TOO_LARGE
 from tests.models import updown_small as small
 
 SPLITS = ("train",) * 6 + ("validation",) * 2 + ("changed priors",) * 2
@@ -81,8 +81,8 @@ def test_questions_that_cannot_be_used_are_named_counted_and_left_out(tmp_path: 
         "absent": (NO_IMAGE, {"image": "nowhere"}),
         "wide": (OTHER_SIZE, {"image": "wide"}),
         "bright": (TOO_LARGE, {"image": "bright"}),
-        "mute": (reasons.NO_WORDS, {"text": "?!"}),
-        "good": (reasons.TWICE, {}),
+        "mute": (NO_WORDS, {"text": "?!"}),
+        "good": (TWICE, {}),
         "nobody": (reasons.NO_ANSWERS, {"answers": ()}),
         "short": (reasons.BAD_IMPORTANCE, {"importance": np.ones(3)}),
         "nan": (reasons.BAD_IMPORTANCE, {"importance": np.array([np.nan, 1])}),
@@ -135,15 +135,18 @@ def test_an_unknown_split_and_a_folder_of_another_kind_are_refused(tmp_path: Pat
     small.save_coloured_questions(tmp_path, SPLITS)
     with pytest.raises(UnknownName, match="Did you mean 'train'"):
         Questions(tmp_path).split("trian")
-    with pytest.raises(InvalidFile, match="holds prepared questions, not captions"):
+    with pytest.raises(InvalidFile, match="holds questions, not captions"):
         Captions(tmp_path)
 
 
-@pytest.mark.parametrize("name", ["index.json", "regions.npy", "words.npy", "vocabulary.json", "answers.json"])
+@pytest.mark.parametrize(
+    "name",
+    ["index.json", "00*.safetensors", "images/index.json", "images/00*.safetensors", "vocabulary.json", "answers.json"],
+)
 @pytest.mark.parametrize("damage", ["missing", "torn"])
 def test_a_damaged_folder_is_refused(tmp_path: Path, name: str, damage: str) -> None:
     small.save_coloured_questions(tmp_path, SPLITS)
-    path = tmp_path / name
+    path = next(tmp_path.glob(name))
     content = path.read_bytes()
     path.unlink()
     if damage == "torn":
@@ -249,7 +252,7 @@ def test_captions_that_cannot_be_used_are_named_and_what_is_cut_is_counted(tmp_p
     assert Counter(one.reason for one in prepared.skipped) == {
         reasons.BAD_PLACE: 3,
         reasons.BAD_IMPORTANCE: 1,
-        reasons.NO_WORDS: 1,
+        NO_WORDS: 1,
     }
     assert prepared.counts == {"given": 6, "kept": 1, "hinted": 1, "cut": 1, "visual_cut": 1}
     assert prepared.caption(0).visual[0][0] == 1

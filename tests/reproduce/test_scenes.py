@@ -222,7 +222,7 @@ def test_the_data_hold_all_levels_of_every_image_with_people(made: tuple[Path, R
     folder = LevelCaptions(made[0] / "data")
     assert set(folder.levels) == set(LEVELS)
     test = {one.image for one in folder.split("test", [SCENE]).captions}
-    assert test == set(folder.images("test"))
+    assert test == set(folder.image_names("test"))
     assert set(folder.about["places"]) >= test
 
 

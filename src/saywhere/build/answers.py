@@ -25,6 +25,7 @@ from saywhere.learn.recipe import Recipe, parse_recipe
 from saywhere.models.region_features import RegionFeatures
 from saywhere.models.updown import PreparedQuestion, Questions, save_questions
 from saywhere.models.updown.task import as_vqa, measure_answers
+from saywhere.store import is_finished
 
 """What is being done, how much of it is done, and out of how much."""
 
@@ -88,7 +89,7 @@ def measured(network: Any, questions: Questions) -> dict[str, float]:
 
 def prepare_answers(out: Path, coco: CocoFolder, scale: AnswerScale, progress: Progress, workers: int) -> Questions:
     """Write out/questions, unless it is there."""
-    if not (out / "questions" / "index.json").exists():
+    if not is_finished(out / "questions"):
         files = {path.stem: path for path in sorted(coco.photos.iterdir()) if path.is_file()}
         listed, _ = read_photo_boxes(coco.boxes)
         known = {photo.image: photo for photo in listed if photo.image in files}

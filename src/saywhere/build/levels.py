@@ -46,6 +46,7 @@ from saywhere.models.patchioner.data import Texts, save_texts
 from saywhere.models.patchioner.decoder import DecoderConfig, PrefixDecoder
 from saywhere.models.patchioner.gap_model import GapModel
 from saywhere.models.search import GenerationConfig
+from saywhere.store import is_finished
 
 _CAPTIONS = 5
 WRITING = GenerationConfig("beam", beams=3)
@@ -130,7 +131,7 @@ def train_levels(
     """Draw what is learnt into work/texts and train in work/run."""
     _check_settings(work, settings)
     about = {"encoder": dict(text_encoder.fingerprint)}
-    if not (work / "texts" / "index.json").exists():
+    if not is_finished(work / "texts"):
         words = level_vocabulary(sources, settings.min_count)
         drawn = draw(sources, settings.steps * settings.batch, words, gap, settings.max_words, settings.seed)
         checked = _validation(rows["validation"], vectors.get("validation"), words, settings) or drawn

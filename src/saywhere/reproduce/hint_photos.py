@@ -23,6 +23,7 @@ from saywhere.formats import pope
 from saywhere.language.visual_words import visual_words_in, words_of
 from saywhere.models.region_features import RegionFeatures
 from saywhere.models.updown import PreparedCaption, PreparedQuestion, save_captions, save_questions
+from saywhere.store import is_finished
 
 """What is being done, how much of it is done, and out of how much."""
 
@@ -46,7 +47,7 @@ def prepare_hint_photos(
     folder: Path, coco: CocoFolder, scale: HintPhotoScale, progress: Progress, workers: int = 2
 ) -> None:
     """Write folder/questions and folder/captions, unless they are there."""
-    if (folder / "captions" / "index.json").exists():
+    if is_finished(folder / "captions"):
         return
     files = {path.stem: path for path in sorted(coco.photos.iterdir()) if path.is_file()}
     listed, bad = read_photo_boxes(coco.boxes)

@@ -15,6 +15,7 @@ from saywhere.models.region_features import RegionFeatures
 from saywhere.models.updown import PreparedCaption, PreparedQuestion, save_captions, save_questions
 from saywhere.reproduce.mitr_world import save_photo
 from saywhere.reproduce.region_eye import see_regions, taught_eye
+from saywhere.store import is_finished
 from saywhere.world import CHANGED_PRIORS, ObjectCaption, Scene, candidates, choose, make_scene, object_captions
 
 """What is being done, how much of it is done, and out of how much."""
@@ -42,7 +43,7 @@ class HintWorldScale:
 
 def prepare_hint_world(folder: Path, scale: HintWorldScale, progress: Progress) -> None:
     """Write folder/questions, folder/captions and the photos of the test scenes, unless they are there."""
-    if (folder / "captions" / "index.json").exists():
+    if is_finished(folder / "captions"):
         return
     eye = taught_eye(scale.seed, scale.eye_scenes, scale.eye_steps, scale.eye_size, scale.size, progress)
     counts = {"train": scale.train, "validation": scale.validation, "test": scale.test}

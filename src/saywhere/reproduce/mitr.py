@@ -29,6 +29,7 @@ from saywhere.reproduce.plan_file import settle_plan
 from saywhere.reproduce.pool import run_jobs
 from saywhere.reproduce.report import write_report
 from saywhere.reproduce.results import Column, Example, Results, Row, Table, judge, load_scores, save_scores
+from saywhere.store import is_finished
 
 """What is being done, how much of it is done, and out of how much."""
 
@@ -65,7 +66,7 @@ def reproduce(out: Path, plan: Plan, progress: Progress, data: Path | None = Non
     """Run everything that is not there yet, and write the report. data: prepared narratives to use, not the world."""
     settle_plan(out, {"seeds": plan.seeds, "world": plan.world, "run": plan.run})
     folder = data or out / "data"
-    if data is None and not (folder / "index.json").exists():
+    if data is None and not is_finished(folder):
         prepare_world(folder, plan.world, progress)
     prepared = Prepared(folder)
     tables = _tables(plan, prepared)

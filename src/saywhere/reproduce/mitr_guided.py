@@ -18,6 +18,7 @@ from saywhere.core.types import Progress
 from saywhere.models.mitr.batch import guided_example
 from saywhere.models.mitr.prepared import SPLITS, Prepared, PreparedNarrative, save_prepared
 from saywhere.models.region_features import RegionFeatures
+from saywhere.store import is_finished
 from saywhere.world import ObjectCaption, Scene, make_scene, object_captions
 
 """What is being done, how much of it is done, and out of how much."""
@@ -33,7 +34,7 @@ def is_world(prepared: Prepared) -> bool:
 
 def prepare_guided(folder: Path, narratives: Prepared, progress: Progress) -> None:
     """Write a folder of guided captions of the scenes that the narratives are about, unless it is there already."""
-    if (folder / "index.json").exists():
+    if is_finished(folder):
         if Prepared(folder).about.get("narratives") != narratives.fingerprint:
             raise InvalidFile(folder, f"belongs to other narratives than {narratives.folder}", "remove it")
         return

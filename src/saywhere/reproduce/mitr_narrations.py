@@ -21,6 +21,7 @@ from saywhere.reproduce.mitr_run import Job, RunScale, read_made, run_job, train
 from saywhere.reproduce.narrations import NarrationScale, distances, guesses, prepare_narrations, read_boxes
 from saywhere.reproduce.report import write_report
 from saywhere.reproduce.results import Claim, Results, Row, Table, judge
+from saywhere.store import is_finished
 from saywhere.vision import View, extract, open_encoder
 
 _ROW = RowPlan(
@@ -50,7 +51,7 @@ class NarrationPlan:
 def reproduce_narrations(out: Path, plan: NarrationPlan, progress: Progress) -> Results:
     """Look at the photos, prepare, train, measure, and write the report. What is there already is not done again."""
     folder = out / "data"
-    if not (folder / "index.json").exists():
+    if not is_finished(folder):
         _prepare(out, folder, plan, progress)
     prepared = Prepared(folder)
     jobs = [Job(_ROW, seed, folder, out / "runs" / str(seed), plan.run) for seed in plan.seeds]

@@ -22,7 +22,7 @@ from saywhere.formats.trecs import TaggedNarration
 from saywhere.language.vocabulary import Vocabulary
 from saywhere.metrics import lbm_many
 from saywhere.models.mitr.batch import Example, example
-from saywhere.models.mitr.prepared import Prepared, PreparedItems, PreparedNarrative, save_prepared
+from saywhere.models.mitr.prepared import NarrativeItems, Prepared, PreparedNarrative, save_prepared
 from saywhere.models.region_features import RegionFeatures
 from saywhere.reproduce.mitr_files import split_of
 
@@ -112,7 +112,7 @@ def _smaller(train: Mapping[str, RegionFeatures], size: int) -> Callable[[NDArra
     return lambda features: ((features - mean) @ weights).astype(np.float32)
 
 
-def guesses(prepared: Prepared, test: PreparedItems) -> dict[str, list[NDArray[np.float64]]]:
+def guesses(prepared: Prepared, test: NarrativeItems) -> dict[str, list[NDArray[np.float64]]]:
     """Baselines that see no photo: for each, boxes (T, 4) for every test narrative."""
     train = prepared.split("train")
     by_word: dict[int, list[NDArray[np.float32]]] = defaultdict(list)

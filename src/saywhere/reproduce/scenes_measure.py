@@ -120,7 +120,7 @@ class HeldOutScenes:
 
     @cached_property
     def ids(self) -> list[str]:
-        return self.folder.images("test")
+        return self.folder.image_names("test")
 
     @cached_property
     def _kept(self) -> dict[str, TaggedRegions]:
@@ -132,7 +132,7 @@ class HeldOutScenes:
     @cached_property
     def informative(self) -> dict[str, list[str]]:
         """Place → the things that tell it best, from training images."""
-        train = self.folder.images("train")
+        train = self.folder.image_names("train")
         tags = [set(self.folder.image(one).tags) for one in train]
         counts = SceneObjects.of(tags, [self.places[one] for one in train])
         return {scene: counts.most_informative(scene, max(rows.ABLATED)) for scene in counts.scenes}

@@ -14,6 +14,7 @@ from saywhere.models.oscar import LevelCaption, save_level_captions
 from saywhere.models.tagged_regions import TaggedRegions
 from saywhere.reproduce.mitr_world import save_photo
 from saywhere.reproduce.region_eye import RegionEye, see_boxes, taught_eye
+from saywhere.store import is_finished
 from saywhere.world import PLACES, Scene, high_level_captions, make_scene, object_captions
 
 """What is being done, how much of it is done, and out of how much."""
@@ -43,7 +44,7 @@ class ScenesWorldScale:
 
 def prepare_scenes_world(folder: Path, scale: ScenesWorldScale, progress: Progress) -> None:
     """Write the captions with what the eye sees, and the photos of the test scenes, unless they are there."""
-    if (folder / "index.json").exists():
+    if is_finished(folder):
         return
     eye = taught_eye(scale.seed, scale.eye_scenes, scale.eye_steps, scale.eye_size, scale.size, progress)
     images: dict[str, TaggedRegions] = {}

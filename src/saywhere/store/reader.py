@@ -23,6 +23,11 @@ from saywhere.store.shard import Row, Shard
 _MOST_OPEN = 256
 
 
+def is_finished(folder: str | Path) -> bool:
+    """Whether a folder holds a store that its writer is done with."""
+    return (Path(folder) / INDEX).exists() and read_index(Path(folder)).complete
+
+
 class Store:
     """What a `StoreWriter` wrote, read when it is asked for.
 
@@ -89,10 +94,15 @@ class Store:
         """All rows' values of a field, one after another: one for each row where every row has one number."""
         return np.concatenate([np.empty(0, self.fields[field]), *(shard.flat(field) for shard in self.shards)])
 
+    @property
+    def files(self) -> list[str]:
+        """The names of its files."""
+        return [INDEX, *(shard.path.name for shard in self.shards)]
+
     @cached_property
     def fingerprint(self) -> str:
         """16 letters that tell data apart: of the index, and of sampled blocks of every shard as it is on the disk."""
-        return folder_fingerprint(self.folder, [INDEX, *(shard.path.name for shard in self.shards)])
+        return folder_fingerprint(self.folder, self.files)
 
     def verify(self) -> None:
         """Read every shard whole; InvalidFile for one whose content is not what was written."""

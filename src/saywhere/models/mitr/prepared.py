@@ -1,49 +1,23 @@
-"""Narratives made ready for training: features, words and boxes in a few flat arrays, read by memory map.
-
-A folder holds regions.npy (all images' regions, float16), region_boxes.npy, words.npy, boxes.npy, located.npy, and
-index.json: for each image where its regions are, for each narrative its image, words and split; and vocabulary.json.
-"""
+"""Narratives made ready for training: a prepared folder of words, their boxes, and the regions of their images."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
-import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from saywhere.atomic import write_atomic
 from saywhere.core.errors import InvalidFile, InvalidValue, UnknownName
 from saywhere.language.vocabulary import Vocabulary
 from saywhere.models.mitr.batch import Example
+from saywhere.models.prepared import PreparedFolder, PreparedItems, Saved, region_features, save_images, save_items
 from saywhere.models.region_features import RegionFeatures
-from saywhere.store.digest import folder_fingerprint
 
 SPLITS = ("train", "validation", "test")
-_ARRAYS = ("regions", "region_boxes", "words", "boxes", "located")
-
-
-class _Image(msgspec.Struct, array_like=True, frozen=True):
-    name: str
-    first: int
-    stop: int
-
-
-class _Item(msgspec.Struct, array_like=True, frozen=True):
-    name: str
-    image: int
-    first: int
-    stop: int
-    split: str
-
-
-class _Index(msgspec.Struct, frozen=True):
-    images: list[_Image]
-    items: list[_Item]
-    about: dict[str, Any]
+_FIELDS = {"name": "json", "words": "int32", "boxes": "float32", "located": "bool"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +32,13 @@ class PreparedNarrative:
     name: str
 
 
+@dataclass(frozen=True, slots=True)
+class _Numbered:
+    id: str
+    image: str
+    split: str
+
+
 def save_prepared(
     folder: Path,
     images: Mapping[str, RegionFeatures],
@@ -65,94 +46,46 @@ def save_prepared(
     vocabulary: Vocabulary,
     about: Mapping[str, Any],
 ) -> None:
-    """Write a folder. index.json comes last, so a folder that was not finished is not taken for one that was."""
+    """Write a folder that `Prepared` reads. Images without a narrative are not stored."""
     kept = list(narratives)
     if not kept:
         raise InvalidValue("narratives", "there are none to prepare")
-    numbers = {name: i for i, name in enumerate(images)}
-    region_stops = np.cumsum([len(image.features) for image in images.values()]).tolist()
-    word_stops = np.cumsum([len(one.words) for one in kept]).tolist()
-    arrays: dict[str, NDArray[Any]] = {
-        "regions": np.concatenate([image.features for image in images.values()]).astype(np.float16),
-        "region_boxes": np.concatenate([image.boxes_xyxy for image in images.values()]).astype(np.float32),
-        "words": np.concatenate([one.words for one in kept]),
-        "boxes": np.concatenate([one.boxes for one in kept]).astype(np.float32),
-        "located": np.concatenate([one.located for one in kept]),
-    }
-    for name, array in arrays.items():
-        with write_atomic(folder / f"{name}.npy") as file:
-            np.save(file, array)
-    vocabulary.save(folder / "vocabulary.json")
-    index = _Index(
-        [_Image(n, a, b) for n, a, b in zip(images, [0, *region_stops], region_stops, strict=False)],
-        [
-            _Item(one.name, numbers[one.image], a, b, one.split)
-            for one, a, b in zip(kept, [0, *word_stops], word_stops, strict=False)
-        ],
-        dict(about),
-    )
-    with write_atomic(folder / "index.json") as file:
-        file.write(msgspec.json.encode(index))
+    saved = save_images(folder, images, (one.image for one in kept))
+    if saved.bad:
+        name, reason = next(iter(saved.bad.items()))
+        raise InvalidValue(f"image {name!r}", reason)
+    # Narratives may share a name: several people tell of one photo.
+    rows = [
+        (
+            _Numbered(str(number), one.image, one.split),
+            {"name": one.name, "words": one.words, "boxes": one.boxes, "located": one.located},
+        )
+        for number, one in enumerate(kept)
+    ]
+    save_items(folder, Prepared.kind, _FIELDS, rows, saved, vocabulary, Saved(about))
 
 
-class Prepared:
+class Prepared(PreparedFolder[Example]):
     """A folder that `save_prepared` wrote."""
 
-    def __init__(self, folder: str | Path) -> None:
-        self.folder = Path(folder)
-        try:
-            self._index = msgspec.json.decode((self.folder / "index.json").read_bytes(), type=_Index)
-            self._arrays = {n: np.load(self.folder / f"{n}.npy", mmap_mode="r", allow_pickle=False) for n in _ARRAYS}
-        except (OSError, ValueError, msgspec.DecodeError) as error:
-            raise InvalidFile(folder, f"is not a folder of prepared narratives: {error}") from error
-        self.vocabulary = Vocabulary.load(self.folder / "vocabulary.json")
-        files = ("index.json", "vocabulary.json", *(f"{name}.npy" for name in _ARRAYS))
-        self.fingerprint = folder_fingerprint(self.folder, files)
-        self.region_size = int(self._arrays["regions"].shape[1])
-        self.about = self._index.about
+    kind: ClassVar[str] = "narratives"
 
-    def split(self, name: str, most: int | None = None) -> PreparedItems:
+    def split(self, name: str, most: int | None = None) -> NarrativeItems:
         """The narratives of one split, or the first `most` of them."""
         if name not in SPLITS:
             raise UnknownName("split", name, SPLITS)
-        chosen = [i for i, item in enumerate(self._index.items) if item.split == name][:most]
-        if not chosen:
+        if name not in self.splits:
             raise InvalidFile(self.folder, f"has no narrative in the split {name!r}")
-        return PreparedItems(self, chosen)
+        return NarrativeItems(self, self.indices(name)[:most])
 
-    def image_name(self, item: int) -> str:
-        return self._index.images[self._index.items[item].image].name
-
-    def example(self, item: int) -> Example:
-        """One narrative as the network reads it."""
-        row = self._index.items[item]
-        image = self._index.images[row.image]
-        regions = slice(image.first, image.stop)
-        words = slice(row.first, row.stop)
-        return Example(
-            RegionFeatures(
-                self._arrays["regions"][regions].astype(np.float32), np.asarray(self._arrays["region_boxes"][regions])
-            ),
-            np.asarray(self._arrays["words"][words]),
-            np.asarray(self._arrays["boxes"][words]),
-            np.asarray(self._arrays["located"][words]),
-            row.name,
-        )
+    def item(self, index: int) -> Example:
+        row = self.rows[index]
+        words = row["words"].astype(np.int64)
+        return Example(region_features(self.image_row(index)), words, row["boxes"], row["located"], row["name"])
 
 
-class PreparedItems(Sequence[Example]):
-    """Some narratives of a folder, as a map-style data set."""
-
-    def __init__(self, prepared: Prepared, items: Sequence[int]) -> None:
-        self._prepared, self._items = prepared, tuple(items)
-
-    def __len__(self) -> int:
-        return len(self._items)
-
-    def __getitem__(self, index: Any) -> Any:
-        if isinstance(index, slice):
-            return PreparedItems(self._prepared, self._items[index])
-        return self._prepared.example(self._items[index])
+class NarrativeItems(PreparedItems[Prepared, Example]):
+    """Some narratives of a folder."""
 
     def image_name(self, index: int) -> str:
-        return self._prepared.image_name(self._items[index])
+        return self.folder.image_name(self.indices[index])

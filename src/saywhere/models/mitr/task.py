@@ -17,7 +17,7 @@ from saywhere.models.mitr.batch import Batch, Example, collate
 from saywhere.models.mitr.config import MitrConfig
 from saywhere.models.mitr.network import MITR
 from saywhere.models.mitr.objective import ObjectiveSettings
-from saywhere.models.mitr.prepared import Prepared, PreparedItems
+from saywhere.models.mitr.prepared import NarrativeItems, Prepared
 
 _VALIDATION_BATCH = 50
 _VALIDATION_SEED = 0
@@ -86,7 +86,7 @@ class MitrTask:
             return baseline.Baseline.fresh(self.config, self.baseline, seed)
         return MITR.fresh(self.config, seed).attach(self.prepared.vocabulary)
 
-    def train_items(self) -> PreparedItems:
+    def train_items(self) -> NarrativeItems:
         return self._train
 
     def collate(self, items: Sequence[Example], generator: torch.Generator) -> Batch:  # noqa: ARG002 - the protocol's

@@ -1,36 +1,30 @@
-"""Data made ready for training: texts with their vectors for the decoder, photos with texts for the alignment.
+"""Data made ready for training, in stores: texts with vectors for the decoder, photos with texts for the alignment.
 
-Folder of texts                                  Folder of pairs
-    vectors.npy   (n, d) float16, length 1           features.npy  (photos, d) or (photos, k, d) float16
-    tokens.npy    all texts' ids, one after another  vectors.npy   (texts, D) float16, length 1
-    stops.npy     (n,) where each text's ids end     owners.npy    (texts,) the photo of each text
-    groups.npy    (n,) texts of one photo share one
-    prompts.npy, prompt_stops.npy, extras.npy        if there are prompts, second vectors
-    vocabulary.json
-index.json, in both: how many, the arrays' SHA-256, where they come from. It is written last.
+A folder of texts has a row for each text, and vocabulary.json; a folder of pairs a row for each photo with the vectors
+of all its texts. Vectors are of length 1, in half precision.
 """
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from saywhere.atomic import write_atomic
 from saywhere.core.errors import InvalidFile, InvalidValue
 from saywhere.core.types import Progress
 from saywhere.language.embed import TextEncoder
 from saywhere.language.vocabulary import Vocabulary
+from saywhere.store import Store, StoreWriter
 from saywhere.store.digest import folder_fingerprint
 
-_TEXTS, _PAIRS = "texts", "pairs"
-_FORMAT = 1
+_TEXTS, _PAIRS, _VOCABULARY = "texts", "pairs", "vocabulary.json"
+_TEXT_FIELDS = {"vector": "float16", "ids": "int32", "prompt": "int32", "group": "int64", "extra": "float16"}
+_PAIR_FIELDS = {"feature": "float16", "texts": "float16"}
 _CHUNK = 2048
 Array = NDArray[Any]
 
@@ -55,9 +49,8 @@ def prepare_texts(
     **more: Any,
 ) -> None:
     """Embed sentences and write the folder. more: `groups`, `prompts` and `extras` of `save_texts`."""
-    about = {"encoder": dict(encoder.fingerprint)}
-    chunks = _embedded(sentences, encoder, progress)
-    _save_texts(Path(folder), sentences, chunks, encoder.size, vocabulary, about, **more)
+    vectors = _embedded(sentences, encoder, progress)
+    _save_texts(Path(folder), sentences, vectors, vocabulary, {"encoder": dict(encoder.fingerprint)}, **more)
 
 
 def save_texts(
@@ -66,37 +59,23 @@ def save_texts(
     vectors: ArrayLike,
     vocabulary: Vocabulary,
     about: Mapping[str, Any],
-    *,
-    groups: ArrayLike | None = None,
-    prompts: Sequence[str] | None = None,
-    extras: ArrayLike | None = None,
+    **more: Any,
 ) -> None:
     """Write the folder from sentences that are embedded already.
 
-    vectors: (n, d). about: where they come from, the text encoder's fingerprint above all. groups: (n,) whole numbers;
-    a text is never projected onto its own group; by default each is a group of its own. prompts: a text before each.
-    extras: (n, e) second vectors.
+    vectors: (n, d). about: where they come from, the text encoder's fingerprint above all. more, where there are any:
+    groups: (n,) whole numbers; a text is never projected onto its own group; by default each is a group of its own.
+    prompts: a text before each. extras: (n, e) second vectors.
     """
     rows = np.asarray(vectors)
     if rows.ndim != 2 or len(rows) != len(sentences):
         raise InvalidValue("vectors", f"have shape {rows.shape} for {len(sentences)} sentences")
-    chunks = (rows[i : i + _CHUNK] for i in range(0, len(rows), _CHUNK))
-    _save_texts(
-        Path(folder),
-        sentences,
-        chunks,
-        rows.shape[1],
-        vocabulary,
-        about,
-        groups=groups,
-        prompts=prompts,
-        extras=extras,
-    )
+    _save_texts(Path(folder), sentences, rows, vocabulary, about, **more)
 
 
 def _embedded(sentences: Sequence[str], encoder: TextEncoder, progress: Progress | None) -> Iterator[Array]:
     for first in range(0, len(sentences), _CHUNK):
-        yield encoder.embed(sentences[first : first + _CHUNK])
+        yield from encoder.embed(sentences[first : first + _CHUNK])
         if progress is not None:
             progress("embedding", min(first + _CHUNK, len(sentences)), len(sentences))
 
@@ -104,8 +83,7 @@ def _embedded(sentences: Sequence[str], encoder: TextEncoder, progress: Progress
 def _save_texts(
     folder: Path,
     sentences: Sequence[str],
-    chunks: Iterable[Array],
-    size: int,
+    vectors: Iterable[Array],
     vocabulary: Vocabulary,
     about: Mapping[str, Any],
     *,
@@ -116,23 +94,25 @@ def _save_texts(
     if not sentences:
         raise InvalidValue("sentences", "there are none to prepare")
     count = len(sentences)
-    tokens, stops = _ragged(sentences, vocabulary)
-    bare = np.flatnonzero(np.diff(stops, prepend=0) == 0)
-    if bare.size:
-        raise InvalidValue(f"sentence {int(bare[0])}", f"{sentences[int(bare[0])]!r} has no words")
-    arrays = {"tokens": tokens, "stops": stops, "groups": _column(groups, count, "groups")}
+    columns: dict[str, Sequence[Any] | Array] = {
+        "ids": [vocabulary.encode(sentence.split()).ids for sentence in sentences],
+        "group": _column(groups, count, "groups"),
+    }
+    bare = next((i for i, ids in enumerate(columns["ids"]) if not len(ids)), None)
+    if bare is not None:
+        raise InvalidValue(f"sentence {bare}", f"{sentences[bare]!r} has no words")
     if prompts is not None:
-        if len(prompts) != count:
-            raise InvalidValue("prompts", f"there are {len(prompts)} for {count} sentences")
-        arrays["prompts"], arrays["prompt_stops"] = _ragged(prompts, vocabulary)
+        columns["prompt"] = [vocabulary.encode(prompt.split()).ids for prompt in prompts]
     if extras is not None:
-        arrays["extras"] = np.asarray(extras, dtype=np.float16)
-        if arrays["extras"].ndim != 2 or len(arrays["extras"]) != count:
-            raise InvalidValue("extras", f"have shape {arrays['extras'].shape} for {count} sentences")
-    digests = {"vectors": _write_units(folder / "vectors.npy", count, size, chunks)}
-    digests |= {name: _write_array(folder / f"{name}.npy", array) for name, array in arrays.items()}
-    vocabulary.save(folder / "vocabulary.json")
-    _write_index(folder, _TEXTS, {**digests, "vocabulary": vocabulary.fingerprint}, about)
+        columns["extra"] = np.asarray(extras)
+    for name, column in columns.items():
+        if len(column) != count:
+            raise InvalidValue(f"{name}s", f"there are {len(column)} for {count} sentences")
+    vocabulary.save(folder / _VOCABULARY)
+    with StoreWriter(folder, _TEXTS, _TEXT_FIELDS, about, resume=False) as writer:
+        for i, vector in enumerate(vectors):
+            row = {name: column[i] for name, column in columns.items()}
+            writer.add(str(i), vector=_unit(vector, i), **row)
 
 
 def save_pairs(
@@ -143,7 +123,7 @@ def save_pairs(
     features: (photos, d), or (photos, k, d) if a photo has several (patches, heads). vectors: (texts, D) of the frozen
     text encoder. owners: (texts,) which photo each text tells of; every photo needs one. about: both fingerprints.
     """
-    target, seen, said = Path(folder), np.asarray(features), np.asarray(vectors)
+    seen, said = np.asarray(features), np.asarray(vectors)
     if seen.ndim not in (2, 3) or not seen.size:
         raise InvalidValue("features", f"have shape {seen.shape}, not (photos, d) or (photos, k, d)")
     if said.ndim != 2 or not len(said):
@@ -151,25 +131,29 @@ def save_pairs(
     whose = _column(owners, len(said), "owners")
     if whose.min() < 0 or whose.max() >= len(seen) or len(np.unique(whose)) != len(seen):
         raise InvalidValue("owners", f"do not give each of {len(seen)} photos a text, and none to others")
-    chunks = (said[i : i + _CHUNK] for i in range(0, len(said), _CHUNK))
-    digests = {
-        "features": _write_array(target / "features.npy", seen.astype(np.float16)),
-        "vectors": _write_units(target / "vectors.npy", len(said), said.shape[1], chunks),
-        "owners": _write_array(target / "owners.npy", whose),
-    }
-    _write_index(target, _PAIRS, digests, about)
+    order = np.argsort(whose, kind="stable")
+    texts = np.split(order, np.flatnonzero(np.diff(whose[order])) + 1)
+    with StoreWriter(folder, _PAIRS, _PAIR_FIELDS, about, resume=False) as writer:
+        for photo, (feature, its) in enumerate(zip(seen, texts, strict=True)):
+            if not np.isfinite(feature).all():
+                raise InvalidValue(f"features of photo {photo}", "hold NaN or infinity")
+            writer.add(str(photo), feature=feature, texts=np.stack([_unit(said[i], int(i)) for i in its]))
 
 
 class Texts(Sequence[TextItem]):
-    """The texts of a folder that `prepare_texts` or `save_texts` wrote, or some of them. Vectors are memory-mapped."""
+    """The texts of a folder that `prepare_texts` or `save_texts` wrote, or some of them."""
 
     def __init__(self, folder: str | Path, chosen: range | None = None) -> None:
-        self.folder = Path(folder)
-        self.fingerprint, self.about, self._arrays = _open(self.folder, _TEXTS)
-        self.vocabulary = Vocabulary.load(self.folder / "vocabulary.json")
-        self.size = int(self._arrays["vectors"].shape[1])
-        self.extra_size = int(self._arrays["extras"].shape[1]) if "extras" in self._arrays else 0
-        self._chosen = range(len(self._arrays["stops"])) if chosen is None else chosen
+        self.folder, self._store = Path(folder), _opened(folder, _TEXTS)
+        self.about = self._store.about
+        self.vocabulary = Vocabulary.load(self.folder / _VOCABULARY)
+        first = self._store[0]
+        self.size, self.extra_size = len(first["vector"]), 0 if first["extra"] is None else len(first["extra"])
+        self._chosen = range(len(self._store)) if chosen is None else chosen
+
+    @cached_property
+    def fingerprint(self) -> str:
+        return folder_fingerprint(self.folder, [*self._store.files, _VOCABULARY])
 
     def part(self, chosen: range) -> Texts:
         """These of the texts."""
@@ -177,8 +161,7 @@ class Texts(Sequence[TextItem]):
 
     @property
     def longest_prompt(self) -> int:
-        stops = self._arrays.get("prompt_stops")
-        return 0 if stops is None else int(np.diff(stops, prepend=0).max())
+        return max((len(row["prompt"]) for row in self._store.having("prompt")), default=0)
 
     def __len__(self) -> int:
         return len(self._chosen)
@@ -186,59 +169,57 @@ class Texts(Sequence[TextItem]):
     def __getitem__(self, index: Any) -> Any:
         if isinstance(index, slice):
             return [self[i] for i in range(*index.indices(len(self)))]
-        i = self._chosen[index]
-        extras = self._arrays.get("extras")
+        row = self._store[self._chosen[index]]
+        prompt, extra = row["prompt"], row["extra"]
         return TextItem(
-            self._arrays["vectors"][i].astype(np.float32),
-            self._row("tokens", "stops", i),
-            self._row("prompts", "prompt_stops", i),
-            int(self._arrays["groups"][i]),
-            None if extras is None else extras[i].astype(np.float32),
+            row["vector"].astype(np.float32),
+            row["ids"].astype(np.int64),
+            np.empty(0, dtype=np.int64) if prompt is None else prompt.astype(np.int64),
+            int(row["group"]),
+            None if extra is None else extra.astype(np.float32),
         )
 
     def bank(self, most: int, generator: np.random.Generator) -> tuple[NDArray[np.float32], Array]:
         """At most so many of the texts, drawn at random: their vectors (b, d) and groups (b,)."""
-        rows = np.asarray(self._chosen)
-        if len(rows) > most:
-            rows = np.sort(generator.choice(rows, most, replace=False))
-        return self._arrays["vectors"][rows].astype(np.float32), np.asarray(self._arrays["groups"][rows])
-
-    def _row(self, name: str, stops: str, i: int) -> Array:
-        if name not in self._arrays:
-            return np.empty(0, dtype=np.int64)
-        first = int(self._arrays[stops][i - 1]) if i else 0
-        return np.asarray(self._arrays[name][first : int(self._arrays[stops][i])], dtype=np.int64)
+        numbers = np.asarray(self._chosen)
+        if len(numbers) > most:
+            numbers = np.sort(generator.choice(numbers, most, replace=False))
+        rows = [self._store[number] for number in numbers.tolist()]
+        return np.stack([row["vector"] for row in rows]).astype(np.float32), np.array(
+            [int(row["group"]) for row in rows]
+        )
 
 
 class Pairs:
-    """The photos and texts of a folder that `save_pairs` wrote."""
+    """The photos and texts of a folder that `save_pairs` wrote. feature_size, text_size: of their vectors."""
 
     def __init__(self, folder: str | Path) -> None:
-        self.folder = Path(folder)
-        self.fingerprint, self.about, arrays = _open(self.folder, _PAIRS)
-        self.features, self.vectors, self._owners = arrays["features"], arrays["vectors"], arrays["owners"]
-        order = np.argsort(self._owners, kind="stable")
-        cuts = np.flatnonzero(np.diff(self._owners[order])) + 1
-        self._texts = np.split(order, cuts)
+        self._store = _opened(folder, _PAIRS)
+        self.about = self._store.about
+        self.feature_size: int = self._store[0]["feature"].shape[-1]
+        self.text_size: int = self._store[0]["texts"].shape[1]
+
+    @property
+    def fingerprint(self) -> str:
+        return self._store.fingerprint
 
     def __len__(self) -> int:
-        return len(self.features)
+        return len(self._store)
 
     def texts_of(self, photo: int) -> NDArray[np.float32]:
         """(n, D) the vectors of a photo's texts."""
-        return np.asarray(self.vectors[self._texts[photo]], dtype=np.float32)
+        return np.asarray(self._store[photo]["texts"], dtype=np.float32)
 
     def feature(self, photo: int) -> NDArray[np.float32]:
         """(d,) or (k, d)."""
-        return np.asarray(self.features[photo], dtype=np.float32)
+        return np.asarray(self._store[photo]["feature"], dtype=np.float32)
 
     def statistics(self, photos: range) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
         """Mean and standard deviation of every dimension over these photos, each (d,)."""
-        total = np.zeros(self.features.shape[-1])
+        total = np.zeros(self.feature_size)
         squares, count = total.copy(), 0
-        for first in range(photos.start, photos.stop, _CHUNK):
-            rows = self.features[first : min(first + _CHUNK, photos.stop)].astype(np.float64)
-            rows = rows.reshape(-1, rows.shape[-1])
+        for photo in photos:
+            rows = self.feature(photo).astype(np.float64).reshape(-1, self.feature_size)
             total, squares, count = total + rows.sum(0), squares + (rows**2).sum(0), count + len(rows)
         mean = total / count
         spread = np.sqrt(np.maximum(squares / count - mean**2, 0))
@@ -246,70 +227,23 @@ class Pairs:
         return mean.astype(np.float32), np.where(spread > 1e-6, spread, 1).astype(np.float32)
 
 
-def _ragged(texts: Sequence[str], vocabulary: Vocabulary) -> tuple[Array, Array]:
-    rows = [vocabulary.encode(text.split()).ids for text in texts]
-    flat = np.fromiter((i for row in rows for i in row), dtype=np.int32)
-    return flat, np.cumsum([len(row) for row in rows], dtype=np.int64)
+def _opened(folder: str | Path, kind: str) -> Store:
+    try:
+        return Store(folder, kind)
+    except InvalidFile as error:
+        raise InvalidFile(folder, f"is not a folder of prepared {kind}: {error}") from error
 
 
 def _column(values: ArrayLike | None, count: int, what: str) -> Array:
     column = np.arange(count) if values is None else np.asarray(values)
     if column.shape != (count,) or column.dtype.kind not in "iu":
         raise InvalidValue(what, f"have shape {column.shape} and type {column.dtype}, not ({count},) whole numbers")
-    return column.astype(np.int64)
+    return column
 
 
-def _write_units(path: Path, count: int, size: int, chunks: Iterable[Array]) -> str:
-    """Write (count, size) float16 rows of length 1 as they come; the SHA-256 of the rows."""
-    digest, first = hashlib.sha256(), 0
-    header = {"descr": "<f2", "fortran_order": False, "shape": (count, size)}
-    with write_atomic(path) as file:
-        np.lib.format.write_array_header_1_0(file, header)
-        for chunk in chunks:
-            rows = np.asarray(chunk, dtype=np.float32)
-            lengths = np.linalg.norm(rows, axis=1, keepdims=True)
-            wrong = np.flatnonzero(~(np.isfinite(lengths) & (lengths > 0)))
-            if wrong.size:
-                raise InvalidValue(f"vector {first + int(wrong[0])}", "is zero or holds NaN or infinity")
-            content = (rows / lengths).astype("<f2").tobytes()
-            digest.update(content)
-            file.write(content)
-            first += len(rows)
-    return digest.hexdigest()
-
-
-def _write_array(path: Path, array: Array) -> str:
-    if array.dtype.kind == "f" and not np.isfinite(array).all():
-        raise InvalidValue(path.stem, "hold NaN, infinity, or a number beyond the range of float16")
-    with write_atomic(path) as file:
-        np.save(file, array)
-    return hashlib.sha256(np.ascontiguousarray(array).tobytes()).hexdigest()
-
-
-def _write_index(folder: Path, kind: str, digests: Mapping[str, str], about: Mapping[str, Any]) -> None:
-    content = {
-        "format": _FORMAT,
-        "kind": kind,
-        "arrays": [name for name in digests if name != "vocabulary"],
-        "sha256": dict(digests),
-        "about": dict(about),
-    }
-    with write_atomic(folder / "index.json") as file:
-        file.write(json.dumps(content, indent=1).encode())
-
-
-def _open(folder: Path, kind: str) -> tuple[str, dict[str, Any], dict[str, Array]]:
-    try:
-        index = json.loads((folder / "index.json").read_bytes())
-        if (index["kind"], index["format"]) != (kind, _FORMAT):
-            raise InvalidFile(folder, f"holds {index['kind']} of format {index['format']}, not {kind} of {_FORMAT}")
-        arrays = {
-            str(name): np.load(folder / f"{name}.npy", mmap_mode="r", allow_pickle=False) for name in index["arrays"]
-        }
-        # The index holds the vocabulary's digest, and those of the arrays as they were written.
-        files = ("index.json", *(f"{name}.npy" for name in arrays))
-        return folder_fingerprint(folder, files), dict(index["about"]), arrays
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        if isinstance(error, InvalidFile):
-            raise
-        raise InvalidFile(folder, f"is not a folder of prepared {kind}: {error}") from error
+def _unit(vector: Array, number: int) -> Array:
+    row = np.asarray(vector, dtype=np.float32)
+    length = float(np.linalg.norm(row))
+    if not (np.isfinite(length) and length > 0):
+        raise InvalidValue(f"vector {number}", "is zero or holds NaN or infinity")
+    return row / length

@@ -180,7 +180,7 @@ class AlignmentTask:
         self._train, self._validation = range(cut), range(cut, len(self.pairs))
 
     def build(self, generator: torch.Generator) -> nn.Module:
-        image_size, text_size = self.pairs.features.shape[-1], self.pairs.vectors.shape[1]
+        image_size, text_size = self.pairs.feature_size, self.pairs.text_size
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(int(torch.randint(2**31, (), generator=generator)))
             if self._settings.form == "talk2dino":

@@ -1,49 +1,48 @@
-"""Questions or captions made ready for training, in a folder that is read by memory map.
+"""Questions or captions made ready for training: prepared folders of words, answers and human importance.
 
-regions.npy         all images' regions, float16        vocabulary.json     what the word ids mean
-region_boxes.npy    their boxes, float32                answers.json        what the answer ids mean (questions)
-words.npy, importance.npy, target_ids.npy, target_scores.npy                all items' numbers, one after another
-index.json          what lies where, what was left out and why; written last, so that a torn save shows
-
-An item that cannot be used is left out, named and counted. Vocabularies come from the split "train" alone; other splits
-may have any name.
+Vocabularies come from the split "train" alone; answers.json says what the answer ids mean.
 """
 
 from __future__ import annotations
 
-import hashlib
-from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from saywhere.core.errors import InvalidValue
 from saywhere.language.words import owned_words, plain_words, vocabulary_of
+from saywhere.models.prepared import (
+    MOST_WORDS,
+    NO_WORDS,
+    TRAIN,
+    PreparedFolder,
+    PreparedItems,
+    Saved,
+    Skipped,
+    region_features,
+    save_images,
+    save_items,
+    usable_items,
+)
 from saywhere.models.region_features import RegionFeatures
 from saywhere.models.updown.answers import LEAST_COUNT, AnswerVocabulary
 from saywhere.models.updown.batch import CaptionItem, QuestionItem
-from saywhere.models.updown.rows import RowFolder, RowWriter, Saved, Skipped, Told, started
-from saywhere.models.updown.store import SavedRegions, save_regions
 
-TRAIN = "train"
-MOST_WORDS = 50_000
-
-NO_WORDS = "its text has no word"
 NO_ANSWERS = "it has no answer"
 NOT_KNOWN = "none of its answers is in the vocabulary"
 BAD_IMPORTANCE = "its importance is not one number in [0, 1] for each region of its image"
 BAD_POINTING = "what it points at is not one number in [0, 1] for each region of its image, or nothing"
 BAD_PLACE = "one of its visual words is not in its text, or twice"
-TWICE = "its id was used before"
 
-_IMPORTANCE, _POINTED = 0, 1
-"""Where the two vectors of a question are kept among those of its row."""
-
-_Item = TypeVar("_Item", bound=Told)
+_ANSWERS = "answers.json"
+_QUESTION_FIELDS = {"text": "json", "question_type": "json", "answer_type": "json", "answers": "json"}
+_QUESTION_FIELDS |= {"words": "int32", "importance": "float32", "pointed": "float32"}
+_QUESTION_FIELDS |= {"target_ids": "int32", "target_scores": "float32"}
+# visual: (v, r) the importance of the regions for each visual word; places: (v,) which words these are.
+_CAPTION_FIELDS = {"text": "json", "words": "int32", "places": "int32", "visual": "float32"}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -95,33 +94,30 @@ def save_questions(
     any such answer are left out; those of other splits stay, and no answer to them is right. max_words: words kept of
     a question. least_word_count: how often a word must occur in training to be known.
     """
-    target = started(folder)
-    regions = save_regions(target, images, dict.fromkeys(one.image for one in questions))
-    usable, skipped = _usable(questions, regions, _unfit_question)
+    images_saved = save_images(folder, images, (one.image for one in questions))
+    usable, skipped = usable_items(questions, images_saved, _unfit_question)
     answers = AnswerVocabulary.of((one.answers for one in usable if one.split == TRAIN), least_count)
     scored = [(one, answers.targets(one.answers)) for one in usable]
     kept = [(one, scores) for one, scores in scored if one.split != TRAIN or scores.any()]
     unknown = [one for one, scores in scored if not scores.any()]
     skipped += [Skipped(one.id, NOT_KNOWN) for one in unknown if one.split == TRAIN]
     vocabulary = vocabulary_of([one.text for one, _ in kept if one.split == TRAIN], least_word_count, MOST_WORDS)
-    writer = RowWriter(regions)
-    cut = 0
+    rows = []
     for one, scores in kept:
-        words = plain_words(one.text)
-        cut += len(words) > max_words
-        beside = {_IMPORTANCE: one.importance, _POINTED: one.pointed}
-        visual = {place: values for place, values in beside.items() if values is not None}
-        ids = vocabulary.encode(words[:max_words]).ids
-        writer.add(one, ids, visual, (one.question_type, one.answer_type), one.answers, scores)
-    answers.save(target / "answers.json")
+        known = np.flatnonzero(scores)
+        row = {name: getattr(one, name) for name in _QUESTION_FIELDS if hasattr(one, name)}
+        words = vocabulary.encode(plain_words(one.text)[:max_words]).ids
+        rows.append((one, {**row, "words": words, "target_ids": known, "target_scores": scores[known]}))
+    answers.save(Path(folder) / _ANSWERS)
     counts = {
         "given": len(questions),
         "kept": len(kept),
         "hinted": sum(one.importance is not None for one, _ in kept),
-        "cut": cut,
+        "cut": sum(len(plain_words(one.text)) > max_words for one, _ in kept),
         "unanswerable": sum(one.split != TRAIN for one in unknown),
     }
-    writer.save(target, vocabulary, Saved("questions", max_words, skipped, counts, dict(about)))
+    saved = Saved(about, skipped, counts, max_words)
+    save_items(folder, Questions.kind, _QUESTION_FIELDS, rows, images_saved, vocabulary, saved)
 
 
 def save_captions(
@@ -134,51 +130,29 @@ def save_captions(
     max_words: int = 20,
 ) -> None:
     """Write a folder that `Captions` reads. least_word_count: rarer words are unknown. max_words: kept of a caption."""
-    target = started(folder)
-    regions = save_regions(target, images, dict.fromkeys(one.image for one in captions))
-    kept, skipped = _usable(captions, regions, _unfit_caption)
-    learnt = [one.text for one in kept if one.split == TRAIN]
-    if not learnt:
-        raise InvalidValue("captions", f"none of the split {TRAIN!r} can be used", _reasons(skipped))
-    vocabulary = vocabulary_of(learnt, least_word_count, MOST_WORDS)
-    writer = RowWriter(regions)
-    cut = visual_cut = hinted = 0
+    images_saved = save_images(folder, images, (one.image for one in captions))
+    kept, skipped = usable_items(captions, images_saved, _unfit_caption)
+    vocabulary = vocabulary_of([one.text for one in kept if one.split == TRAIN], least_word_count, MOST_WORDS)
+    rows = []
+    counts = {"given": len(captions), "kept": len(kept), "hinted": 0, "cut": 0, "visual_cut": 0}
     for one in kept:
         words = owned_words(one.text)
-        places = {owner: place for place, (_, owner) in reversed(list(enumerate(words)))}
-        visual = {places[index]: importance for index, importance in one.visual if places[index] < max_words}
-        cut += len(words) > max_words
-        visual_cut += len(one.visual) - len(visual)
-        hinted += bool(visual)
-        writer.add(one, vocabulary.encode([word for word, _ in words[:max_words]]).ids, visual)
-    counts = {"given": len(captions), "kept": len(kept), "hinted": hinted, "cut": cut, "visual_cut": visual_cut}
-    writer.save(target, vocabulary, Saved("captions", max_words, skipped, counts, dict(about)))
-
-
-def _usable(
-    items: Sequence[_Item], regions: SavedRegions, unfit: Callable[[_Item, int], str]
-) -> tuple[list[_Item], list[Skipped]]:
-    """The items that can be stored, and the others with the first reason against each."""
-    sizes = {image.name: len(image) for image in regions.images}
-    usable: list[_Item] = []
-    skipped: list[Skipped] = []
-    seen: set[str] = set()
-    for one in items:
-        reason = TWICE if one.id in seen else regions.bad.get(one.image) or _unfit_text(one.text)
-        reason = reason or unfit(one, sizes[one.image])
-        seen.add(one.id)
-        if reason:
-            skipped.append(Skipped(one.id, reason))
-        else:
-            usable.append(one)
-    return usable, skipped
-
-
-def _unfit_text(text: str) -> str:
-    return "" if plain_words(text) else NO_WORDS
+        place_of = {owner: place for place, (_, owner) in reversed(list(enumerate(words)))}
+        visual = {place_of[index]: importance for index, importance in one.visual if place_of[index] < max_words}
+        counts["hinted"] += bool(visual)
+        counts["cut"] += len(words) > max_words
+        counts["visual_cut"] += len(one.visual) - len(visual)
+        row: dict[str, Any] = {"text": one.text}
+        row["words"] = vocabulary.encode([word for word, _ in words[:max_words]]).ids
+        row |= {"places": list(visual), "visual": np.array(list(visual.values()), dtype=np.float32)}
+        rows.append((one, row))
+    saved = Saved(about, skipped, counts, max_words)
+    save_items(folder, Captions.kind, _CAPTION_FIELDS, rows, images_saved, vocabulary, saved)
 
 
 def _unfit_question(one: PreparedQuestion, regions: int) -> str:
+    if not plain_words(one.text):
+        return NO_WORDS
     if not one.answers:
         return NO_ANSWERS
     if one.importance is not None and not _is_importance(one.importance, regions):
@@ -189,6 +163,8 @@ def _unfit_question(one: PreparedQuestion, regions: int) -> str:
 
 
 def _unfit_caption(one: PreparedCaption, regions: int) -> str:
+    if not plain_words(one.text):
+        return NO_WORDS
     owners = {owner for _, owner in owned_words(one.text)}
     places = [index for index, _ in one.visual]
     if not set(places) <= owners or len(set(places)) < len(places):
@@ -201,101 +177,79 @@ def _is_importance(values: NDArray[Any], regions: int) -> bool:
     return np.shape(values) == (regions,) and bool(np.all((np.asarray(values) >= 0) & (np.asarray(values) <= 1)))
 
 
-def _reasons(skipped: Sequence[Skipped]) -> str:
-    return "; ".join(f"{count} × {reason}" for reason, count in Counter(one.reason for one in skipped).most_common())
-
-
-class Questions(RowFolder):
+class Questions(PreparedFolder[QuestionItem]):
     """A folder that `save_questions` wrote."""
 
     kind: ClassVar[str] = "questions"
+    files: ClassVar[tuple[str, ...]] = (*PreparedFolder.files, _ANSWERS)
 
     def __init__(self, folder: str | Path) -> None:
         super().__init__(folder)
-        self.answers = AnswerVocabulary.load(self.folder / "answers.json")
-        self.fingerprint = hashlib.sha256((self.fingerprint + self.answers.fingerprint).encode()).hexdigest()[:16]
+        self.answers = AnswerVocabulary.load(self.folder / _ANSWERS)
 
     def split(self, name: str, most: int | None = None) -> QuestionItems:
         """The questions of one split, or the first `most` of them."""
-        return QuestionItems(self, self._chosen(name, most))
+        return QuestionItems(self, self.indices(name)[:most])
 
     def item(self, index: int) -> QuestionItem:
-        """One question as the network reads it."""
-        row = self._index.rows[index]
+        row, image = self.rows[index], self.image_row(index)
         targets = np.zeros(len(self.answers), dtype=np.float32)
-        where = slice(*row.targets)
-        targets[self._arrays["target_ids"][where]] = self._arrays["target_scores"][where]
-        regions, boxes, beside = self.store.regions(row.image), self.store.boxes(row.image), self._visual(row)
-        vectors = beside.get(_IMPORTANCE), beside.get(_POINTED)
-        return QuestionItem(regions, boxes, self._words(row), targets, *vectors, index)
+        targets[row["target_ids"]] = row["target_scores"]
+        regions, boxes = image["regions"].astype(np.float32), np.array(image["boxes"])
+        # Copies: torch takes no array that it may not write to.
+        vectors = (None if row[name] is None else np.array(row[name]) for name in ("importance", "pointed"))
+        return QuestionItem(regions, boxes, row["words"].astype(np.int64), targets, *vectors, index)
 
     def question(self, index: int) -> PreparedQuestion:
         """One question as it was given."""
-        row = self._index.rows[index]
-        beside = self._visual(row)
-        vectors = beside.get(_IMPORTANCE), beside.get(_POINTED)
+        row = self.rows[index]
+        kinds, answers = (row["question_type"], row["answer_type"]), tuple(row["answers"])
         return PreparedQuestion(
-            *(row.id, self._image_name(row), row.split, row.text, *row.kinds, row.answers), *vectors
+            *(row.key, self.image_name(index), self.split_name(index), row["text"], *kinds, answers),
+            row["importance"],
+            row["pointed"],
         )
 
     def answer_type(self, index: int) -> str:
-        return self._index.rows[index].kinds[1]
+        return str(self.rows[index]["answer_type"])
+
+    def image(self, index: int) -> RegionFeatures:
+        """The regions of a question's image."""
+        return region_features(self.image_row(index))
 
 
-class Captions(RowFolder):
+class Captions(PreparedFolder[CaptionItem]):
     """A folder that `save_captions` wrote."""
 
     kind: ClassVar[str] = "captions"
 
     def split(self, name: str, most: int | None = None) -> CaptionItems:
         """The captions of one split, or the first `most` of them."""
-        return CaptionItems(self, self._chosen(name, most))
+        return CaptionItems(self, self.indices(name)[:most])
 
     def item(self, index: int) -> CaptionItem:
-        """One caption as the network reads it."""
-        row = self._index.rows[index]
-        visual = tuple(self._visual(row).items())
-        return CaptionItem(self.store.regions(row.image), self.store.boxes(row.image), self._words(row), visual, index)
+        row, image = self.rows[index], self.image_row(index)
+        visual = tuple(zip(row["places"].tolist(), np.array(row["visual"]), strict=True))
+        regions, boxes = image["regions"].astype(np.float32), np.array(image["boxes"])
+        return CaptionItem(regions, boxes, row["words"].astype(np.int64), visual, index)
 
     def caption(self, index: int) -> PreparedCaption:
         """One caption as it was given, but for visual words beyond the limit of words."""
-        row = self._index.rows[index]
-        owners = [owner for _, owner in owned_words(row.text)]
-        visual = tuple((owners[place], importance) for place, importance in self._visual(row).items())
-        return PreparedCaption(row.id, self._image_name(row), row.split, row.text, visual)
+        row = self.rows[index]
+        owners = [owner for _, owner in owned_words(row["text"])]
+        visual = tuple((owners[place], shares) for place, shares in zip(row["places"], row["visual"], strict=True))
+        return PreparedCaption(row.key, self.image_name(index), self.split_name(index), row["text"], visual)
 
 
-class QuestionItems(Sequence[QuestionItem]):
-    """Some questions of a folder, as a map-style data set."""
-
-    def __init__(self, folder: Questions, indices: Sequence[int]) -> None:
-        self.folder, self.indices = folder, tuple(indices)
-
-    def __len__(self) -> int:
-        return len(self.indices)
-
-    def __getitem__(self, index: Any) -> Any:
-        if isinstance(index, slice):
-            return QuestionItems(self.folder, self.indices[index])
-        return self.folder.item(self.indices[index])
+class QuestionItems(PreparedItems[Questions, QuestionItem]):
+    """Some questions of a folder."""
 
     def question(self, index: int) -> PreparedQuestion:
         return self.folder.question(self.indices[index])
 
 
-class CaptionItems(Sequence[CaptionItem]):
-    """Some captions of a folder, as a map-style data set."""
-
-    def __init__(self, folder: Captions, indices: Sequence[int]) -> None:
-        self.folder, self.indices = folder, tuple(indices)
-
-    def __len__(self) -> int:
-        return len(self.indices)
-
-    def __getitem__(self, index: Any) -> Any:
-        if isinstance(index, slice):
-            return CaptionItems(self.folder, self.indices[index])
-        return self.folder.item(self.indices[index])
+class CaptionItems(PreparedItems[Captions, CaptionItem]):
+    """Some captions of a folder."""
 
     def caption(self, index: int) -> PreparedCaption:
         return self.folder.caption(self.indices[index])
