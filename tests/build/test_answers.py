@@ -24,6 +24,7 @@ from saywhere.build.coco_regions import CocoFolder, box_importance, see_photos
 from saywhere.build.photo_boxes import PhotoBoxes
 from saywhere.core import InvalidFile, InvalidValue
 from saywhere.models.region_features import RegionFeatures
+from saywhere.models.tagged_regions import TaggedRegions
 from saywhere.models.updown import UpDnVqa
 
 DOG, CAT = (0.1, 0.1, 0.5, 0.5), (0.6, 0.2, 0.9, 0.8)
@@ -34,10 +35,9 @@ def quiet(what: str, done: int, total: int) -> None:
     """Says nothing."""
 
 
-def _random_look(photo: Path, folder: Path) -> None:
+def _random_look(photo: Path) -> TaggedRegions:
     rng = np.random.default_rng(int(photo.stem))
-    boxes = [(0, 0, 1, 1), DOG, CAT, (0, 0, 0.5, 1)]
-    np.savez(folder / f"{photo.stem}.npz", features=rng.normal(size=(4, 6)).astype(np.float16), boxes=np.array(boxes))
+    return TaggedRegions(rng.normal(size=(4, 6)), [(0, 0, 1, 1), DOG, CAT, (0, 0, 0.5, 1)])
 
 
 @pytest.fixture

@@ -14,6 +14,7 @@ from saywhere.build import coco_regions
 from saywhere.build.hl_photos import parse_hl_splits, prepare_hl
 from saywhere.cli.app import app
 from saywhere.core import InvalidFile, InvalidValue
+from saywhere.models.tagged_regions import TaggedRegions
 
 LEVELS = {"scene": ["in a park", "at the park"], "object": ["a dog on the grass"], "action": ["playing"]}
 
@@ -22,13 +23,12 @@ def quiet(what: str, done: int, total: int) -> None:
     """Says nothing."""
 
 
-def _made_up_look(photo: Path, folder: Path) -> None:
+def _made_up_look(photo: Path) -> TaggedRegions:
     empty = photo.stem == "p1"  # A photo in which nothing is detected still has its windows.
-    tags = np.array([] if empty else ["dog", "frisbee"], dtype=np.str_)
-    boxes = np.zeros((0, 4), np.float32) if empty else np.array([(0.1, 0.1, 0.5, 0.5), (0, 0, 1, 1)], np.float32)
-    features = np.random.default_rng(3).normal(size=(3, 6)).astype(np.float16)
-    places = np.array([(0, 0, 1, 1), (0.1, 0.1, 0.5, 0.5), (0, 0, 0.5, 1)], np.float32)
-    np.savez(folder / f"{photo.stem}.npz", features=features, boxes=places, tags=tags, tag_boxes=boxes)
+    features = np.random.default_rng(3).normal(size=(3, 6))
+    places = [(0, 0, 1, 1), (0.1, 0.1, 0.5, 0.5), (0, 0, 0.5, 1)]
+    tag_boxes = [(0.1, 0.1, 0.5, 0.5), (0, 0, 1, 1)]
+    return TaggedRegions(features, places, [] if empty else ["dog", "frisbee"], [] if empty else tag_boxes)
 
 
 @pytest.fixture
@@ -52,8 +52,8 @@ def test_every_level_of_every_row_is_kept_with_tags_of_its_photo(rows: dict[str,
     folder = made.captions
     assert folder.levels == {"scene": 8, "object": 4, "action": 4}
     assert folder.splits == {"train": 12, "validation": 4}
-    assert folder.image("p0.jpg").tags == ("dog", "frisbee")
-    assert folder.image("p1.jpg").tags == ()
+    assert folder.image("p0").tags == ("dog", "frisbee")
+    assert folder.image("p1").tags == ()
     assert (made.bad, made.unseen) == ((), {})
 
 
@@ -66,21 +66,13 @@ def test_bad_rows_and_photos_are_named_and_the_rest_is_kept(rows: dict[str, Path
     made = prepare_hl(tmp_path / "out", rows, tmp_path / "photos", quiet, workers=0)
     assert [record.line for record in made.bad] == [4]
     assert set(made.unseen) == {"gone.jpg", "broken.jpg"}
-    assert made.captions.images("train") == ["p0.jpg", "p1.jpg", "p2.jpg"]
+    assert made.captions.image_names("train") == ["p0", "p1", "p2"]
 
 
 def test_photos_of_other_rows_are_refused(rows: dict[str, Path], tmp_path: Path) -> None:
     (tmp_path / "others").mkdir()
     with pytest.raises(InvalidFile, match="none of the photos"):
         prepare_hl(tmp_path / "out", rows, tmp_path / "others", quiet, workers=0)
-
-
-def test_looks_without_tags_are_refused(rows: dict[str, Path], tmp_path: Path) -> None:
-    looks = tmp_path / "out" / "looks"
-    looks.mkdir(parents=True)
-    np.savez(looks / "p0.npz", features=np.zeros((1, 6)), boxes=np.array([(0, 0, 1, 1)]))
-    with pytest.raises(InvalidFile, match="without tags"):
-        prepare_hl(tmp_path / "out", rows, tmp_path / "photos", quiet, workers=0)
 
 
 @pytest.mark.parametrize(
@@ -101,9 +93,8 @@ def test_the_command_says_what_was_left_out(rows: dict[str, Path], tmp_path: Pat
     (tmp_path / "photos" / "p2.webp").unlink()
     splits = [f"{name}={path}" for name, path in rows.items()]
     # Looks that are there already: other processes would not see made-up ones.
-    (tmp_path / "out" / "looks").mkdir(parents=True)
-    for name in ("p0", "p1", "p3"):
-        _made_up_look(tmp_path / f"{name}.webp", tmp_path / "out" / "looks")
+    photos = [tmp_path / f"{name}.webp" for name in ("p0", "p1", "p3")]
+    coco_regions.see_tagged(photos, tmp_path / "out" / "looks", quiet, workers=0)
     command = ["build", "hl", *splits, "--photos", str(tmp_path / "photos"), "--out", str(tmp_path / "out")]
     result = CliRunner().invoke(app, command)
     assert result.exit_code == 1, result.output

@@ -114,7 +114,7 @@ def test_scenes_are_learnt_from_a_saved_network_and_objects_stay_what_they_were(
     assert plain.config.levels == ("scene",)
     tuned = built(plain)
     prepared = LevelCaptions(tmp_path / "data")
-    seen = [prepared.image(name) for name in prepared.images("train")]
+    seen = [prepared.image(name) for name in prepared.image_names("train")]
     assert tuned.write(seen) == first.eval().write(seen)
     losses = learnt(plain, tuned, 40)
     assert losses[-1] < 0.5 * losses[0]

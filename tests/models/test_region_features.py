@@ -13,11 +13,18 @@ import h5py
 import lmdb
 import msgspec
 import numpy as np
+import PIL.Image
 import pytest
 
 from saywhere.core import InvalidFile, InvalidValue, UnknownName
 from saywhere.models.feature_files import arrays_in
 from saywhere.models.mitr import RegionFeatures, open_features
+from saywhere.models.prepared import REGION_FIELDS, region_row
+from saywhere.models.region_features import REGIONS, view_regions
+from saywhere.store import StoreWriter
+from saywhere.vision import extract, open_views
+from saywhere.vision.look import LiteEncoder
+from tests.vision.conftest import tiny_network
 
 WIDTH, HEIGHT = 640, 480
 IDS = ("9", "25", "391895")
@@ -281,3 +288,43 @@ def test_an_id_cannot_lead_out_of_the_folder(tmp_path: Path) -> None:
     np.savez(tmp_path / "secret.npz", feat=np.zeros((1, 2)), bbox=np.zeros((1, 4)))
     with open_features(folder) as file:
         assert "../secret" not in file
+
+
+def test_stored_regions_are_features(tmp_path: Path) -> None:
+    with StoreWriter(tmp_path, REGIONS, REGION_FIELDS, {}) as writer:
+        for name in IDS:
+            writer.add(name, **region_row(RegionFeatures(*truth(name))))
+    with open_features(tmp_path) as features:
+        assert (list(features), len(features), "1" in features, features.get("1")) == (list(IDS), 3, False, None)
+        for name in IDS:
+            np.testing.assert_array_equal(features[name].features, truth(name)[0].astype(np.float16))
+            np.testing.assert_array_equal(features[name].boxes_xyxy, truth(name)[1])
+        with pytest.raises(InvalidFile, match="holds no image '1'"):
+            features["1"]
+
+
+def test_what_look_wrote_is_features_a_region_for_each_patch(tmp_path: Path) -> None:
+    photos = [tmp_path / f"{name}.png" for name in IDS]
+    for number, photo in enumerate(photos):
+        PIL.Image.new("RGB", (40, 30), (number, 9, 200)).save(photo)
+    photos[1].write_bytes(b"no photo")
+    extract(photos, tmp_path / "views", LiteEncoder(tiny_network(), "tiny", "0" * 64, 96))
+    with open_features(tmp_path / "views") as features:
+        assert list(features) == ["9", "391895"]
+        view = open_views(tmp_path / "views")["9"]
+        np.testing.assert_array_equal(features["9"].features, view.patches.reshape(9, -1))
+        np.testing.assert_allclose(features["9"].boxes_xyxy, view.patch_boxes_xyxy(), atol=1e-6)
+        with pytest.raises(InvalidFile, match="holds no image '25'"):
+            features["25"]
+        pooled = view_regions(view, 2)
+        np.testing.assert_allclose(pooled.features, view.patches[:2, :2].mean(axis=(0, 1))[None], rtol=1e-6)
+        np.testing.assert_allclose(pooled.boxes_xyxy, [[0, 0, 2 / 3, 2 / 3]], atol=1e-6)
+
+
+def test_a_store_of_something_else_or_unfinished_has_no_features(tmp_path: Path) -> None:
+    with StoreWriter(tmp_path / "texts", "texts", {"said": "json"}, {}):
+        pass
+    StoreWriter(tmp_path / "half", REGIONS, REGION_FIELDS, {}).flush()
+    for name, reason in (("texts", "holds texts, neither views nor regions"), ("half", "not finished")):
+        with pytest.raises(InvalidFile, match=reason):
+            list(open_features(tmp_path / name))

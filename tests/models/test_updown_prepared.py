@@ -70,7 +70,7 @@ def test_the_regions_of_an_image_come_back_in_half_precision(tmp_path: Path) -> 
     save_questions(tmp_path, images, [ask("0", image="b"), ask("1", image="a")], {}, least_count=1)
     prepared = Questions(tmp_path)
     for index, name in enumerate("ba"):
-        found = prepared.image(index)
+        found = prepared.regions(index)
         np.testing.assert_array_equal(found.features, images[name].features.astype(np.float16))
         np.testing.assert_array_equal(found.boxes_xyxy, images[name].boxes_xyxy)
 

@@ -83,7 +83,7 @@ def test_a_trained_answerer_comes_back_with_its_vocabularies(tmp_path: Path) -> 
     assert isinstance(run.model, UpDnVqa)
     prepared = Questions(tmp_path / "data")
     assert (run.model.vocabulary, run.model.answers) == (prepared.vocabulary, prepared.answers)
-    assert len(Answerer(run.model).answer([prepared.image(0)], ["What color is the cup?"])) == 1
+    assert len(Answerer(run.model).answer([prepared.regions(0)], ["What color is the cup?"])) == 1
 
 
 def test_a_trained_captioner_speaks_with_the_vocabulary_it_learnt(tmp_path: Path) -> None:
@@ -126,7 +126,7 @@ def test_a_tiny_captioner_learns_a_few_captions_by_heart(tmp_path: Path) -> None
     assert after < 0.2 * before
     assert isinstance(model, UpDnCaptioner)
     prepared = Captions(tmp_path / "data")
-    told = caption(model, [prepared.image(i) for i in range(12)], GenerationConfig("beam", beams=3))
+    told = caption(model, [prepared.regions(i) for i in range(12)], GenerationConfig("beam", beams=3))
     wanted = [plain_words(prepared.caption(i).text) for i in range(12)]
     assert sum(one.text.split() == words for one, words in zip(told, wanted, strict=True)) >= 10
 

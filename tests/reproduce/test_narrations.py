@@ -14,8 +14,9 @@ from saywhere.formats.coco_classes import COCO_CLASSES
 from saywhere.formats.trecs import TaggedNarration
 from saywhere.models.mitr import RegionFeatures
 from saywhere.models.mitr.prepared import Prepared
+from saywhere.models.region_features import view_regions
 from saywhere.reproduce import mitr, mitr_narrations
-from saywhere.reproduce.mitr_narrations import NarrationPlan, regions_of, reproduce_narrations
+from saywhere.reproduce.mitr_narrations import NarrationPlan, reproduce_narrations
 from saywhere.reproduce.mitr_run import RunScale
 from saywhere.reproduce.narrations import (
     NarrationScale,
@@ -80,7 +81,7 @@ def test_narrations_without_photo_or_place_are_counted_and_left_out(boxes: Path,
 
 def test_patches_are_joined_in_squares() -> None:
     view = View(Frame.squash((40, 20), (64, 64), 16), np.arange(16, dtype=np.float32).reshape(4, 4, 1), np.ones(1))
-    regions = regions_of(view, 2)
+    regions = view_regions(view, 2)
     np.testing.assert_allclose(regions.features[:, 0], [2.5, 4.5, 10.5, 12.5])
     np.testing.assert_allclose(regions.boxes_xyxy[1], [0.5, 0, 1, 0.5])
 

@@ -47,10 +47,9 @@ def prepare_hl(
     files, unseen = _photo_files([row.file_name for some in rows.values() for row in some], photos)
     if not files:
         raise InvalidFile(photos, "holds none of the photos that the rows name", "are they the right ones?")
-    seen = see_tagged(list(files.values()), out / "looks", progress, workers)
-    images = {name: seen[path.stem] for name, path in files.items()}
-    about = {"files": {split: path.name for split, path in splits.items()}, "photos": len(images)}
-    save_level_captions(out, images, _captions(rows, images), about, least_word_count)
+    seen = see_tagged(list(dict.fromkeys(files.values())), out / "looks", progress, workers)
+    about = {"files": {split: path.name for split, path in splits.items()}, "photos": len(files)}
+    save_level_captions(out, seen, _captions(rows, files), about, least_word_count)
     return PreparedHL(LevelCaptions(out), tuple(bad), unseen)
 
 
@@ -75,14 +74,14 @@ def _photo_files(names: Sequence[str], photos: Path) -> tuple[dict[str, Path], d
     return files, unseen
 
 
-def _captions(rows: Mapping[str, Sequence[HLRow]], images: Mapping[str, object]) -> Iterator[LevelCaption]:
+def _captions(rows: Mapping[str, Sequence[HLRow]], files: Mapping[str, Path]) -> Iterator[LevelCaption]:
     for split, some in rows.items():
         for row in some:
-            if row.file_name in images:
+            if row.file_name in files:
                 for level, texts in row.captions.items():
                     for number, text in enumerate(texts):
                         name = f"{split}-{row.file_name}-{level}-{number}"
-                        yield LevelCaption(name, row.file_name, split, level, text)
+                        yield LevelCaption(name, files[row.file_name].stem, split, level, text)
 
 
 def parse_hl_splits(given: Sequence[str]) -> dict[str, Path]:

@@ -3,7 +3,7 @@ attention (VQA-HAT maps, or boxes as `saywhere build questions` writes them)."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,7 +13,7 @@ from saywhere.core.types import Progress
 from saywhere.explain.human import human_importance, mean_attention
 from saywhere.formats import hat, vqa
 from saywhere.formats.record import InvalidRecord
-from saywhere.models.region_features import FeatureFile, RegionFeatures
+from saywhere.models.region_features import FeatureFile
 from saywhere.models.updown import PreparedQuestion, Questions, save_questions
 
 """What is being done, how much of it is done, and out of how much."""
@@ -76,7 +76,7 @@ def prepare_vqa(
             kinds = (one.question_type, one.answer_type)
             asked.append(PreparedQuestion(key, str(one.image_id), split, one.text, *kinds, one.answers, importance))
     about = {"files": {split: files.questions.name for split, files in splits.items()}}
-    save_questions(out, _Images(features), asked, about, least_count)
+    save_questions(out, features, asked, about, least_count)
     return PreparedVqa(Questions(out), tuple(bad), refused, len(maps.keys() - seen))
 
 
@@ -92,24 +92,6 @@ def _maps(path: Path, bad: list[InvalidRecord]) -> dict[str, AttentionMap]:
         else:
             people.setdefault(str(one.question_id), []).append(one.attention.resized(_MAP_PX))
     return {key: mean_attention(maps, _MAP_PX) for key, maps in people.items()}
-
-
-class _Images(Mapping[str, RegionFeatures]):
-    """A feature file as a mapping, so that an image is read when it is asked for."""
-
-    def __init__(self, features: FeatureFile) -> None:
-        self._features = features
-
-    def __getitem__(self, key: str) -> RegionFeatures:
-        if key not in self._features:
-            raise KeyError(key)
-        return self._features[key]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._features)
-
-    def __len__(self) -> int:
-        return sum(1 for _ in self._features)
 
 
 def parse_splits(given: list[str]) -> dict[str, VqaFiles]:

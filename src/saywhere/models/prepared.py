@@ -21,7 +21,7 @@ import numpy as np
 
 from saywhere.core.errors import InvalidFile, InvalidValue, UnknownName
 from saywhere.language.vocabulary import Vocabulary
-from saywhere.models.region_features import RegionFeatures
+from saywhere.models.region_features import REGIONS, RegionFeatures
 from saywhere.models.tagged_regions import TaggedRegions
 from saywhere.store import Row, Store, StoreWriter
 from saywhere.store.digest import folder_fingerprint
@@ -29,7 +29,6 @@ from saywhere.store.digest import folder_fingerprint
 TRAIN = "train"
 MOST_WORDS = 50_000
 
-REGIONS = "regions"
 REGION_FIELDS = {"regions": "float16", "boxes": "float32", "tags": "json", "tag_boxes": "float32", "hidden": "json"}
 _IMAGES, _VOCABULARY = "images", "vocabulary.json"
 
@@ -242,6 +241,10 @@ class PreparedFolder(ABC, Generic[_T]):
     def image_name(self, index: int) -> str:
         """The name of an item's image."""
         return self.image_row(index).key
+
+    def regions(self, index: int) -> RegionFeatures:
+        """The regions of an item's image."""
+        return region_features(self.image_row(index))
 
     def image_row(self, index: int) -> Row:
         return self.images[int(self._image_numbers[index])]

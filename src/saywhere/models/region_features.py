@@ -1,4 +1,4 @@
-"""Bottom-up features from files, as the community keeps them: npz, h5, lmdb and tsv.
+"""The regions of images: out of a View, out of stores, and out of files as the community keeps them.
 
     with open_features("cocobu.tsv") as features:
         features["391895"]          # → RegionFeatures
@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -19,6 +20,13 @@ from numpy.typing import ArrayLike, NDArray
 from saywhere.core.errors import InvalidFile, InvalidValue
 from saywhere.core.types import Floats32
 from saywhere.models.feature_files import Record, Records, open_records
+from saywhere.store import Store
+from saywhere.store.index import INDEX
+from saywhere.vision.extract import VIEWS, StoredViews
+from saywhere.vision.view import View
+
+REGIONS = "regions"
+"""What a store of regions is called."""
 
 # The names that published feature files use, in the order they are tried.
 _FEATURES = ("feat", "features", "box_feats", "image_features", "x", "arr_0")
@@ -67,18 +75,56 @@ class RegionFeatures:
         return np.column_stack([self.boxes_xyxy, (x2 - x1) * (y2 - y1)])
 
 
+def view_regions(view: View, pooled: int = 1) -> RegionFeatures:
+    """A region for each patch, or for each square of `pooled` × `pooled`; rows and columns left over are left out."""
+    rows, cols = (n // pooled for n in view.patches.shape[:2])
+    patches = view.patches[: rows * pooled, : cols * pooled]
+    means = patches.reshape(rows, pooled, cols, pooled, -1).mean(axis=(1, 3))
+    x, y = (edges[::pooled] for edges in view.frame.cell_edges())
+    boxes = [(x[c], y[r], x[c + 1], y[r + 1]) for r in range(rows) for c in range(cols)]
+    return RegionFeatures(means.reshape(rows * cols, -1), np.clip(boxes, 0, 1))
+
+
 def open_features(
     path: str | Path, boxes: str | Path | None = None, sizes: Mapping[str, tuple[int, int]] | None = None
 ) -> FeatureFile:
     """The features of many images by their id. The kind of file follows from its name.
 
-    path: a folder of id.npz or id.npy files, an .h5, an .lmdb or a .tsv. boxes: the same for boxes, where they are kept
-    apart. sizes: width and height in pixels by id, where boxes are in pixels and the file does not say.
+    path: what `saywhere look` wrote, a folder of id.npz or id.npy files, an .h5, an .lmdb or a .tsv. boxes: the same
+    for boxes, where they are kept apart. sizes: width and height in pixels by id, where boxes are in pixels and the
+    file does not say.
     """
+    if (Path(path) / INDEX).exists():
+        return FeatureFile(_StoreRecords(path), None, {})
     return FeatureFile(open_records(path), None if boxes is None else open_records(boxes), sizes or {})
 
 
-class FeatureFile:
+class _StoreRecords(Records):
+    """Regions as they are stored, or those of stored views."""
+
+    def _open(self) -> Store:
+        store = Store(self.path)
+        if store.kind not in (VIEWS, REGIONS):
+            raise InvalidFile(self.path, f"holds {store.kind}, neither {VIEWS} nor {REGIONS}")
+        return store
+
+    def ids(self) -> Iterator[str]:
+        return iter(self.handle.rows_by_key if self.handle.kind == REGIONS else StoredViews(self.handle))
+
+    def __contains__(self, image_id: str) -> bool:
+        return image_id in (self.handle if self.handle.kind == REGIONS else StoredViews(self.handle))
+
+    def read(self, image_id: str) -> Record:
+        if image_id not in self:
+            raise self.missing(image_id)
+        if self.handle.kind == REGIONS:
+            row = self.handle.by_key(image_id)
+            return {"features": row["regions"], "boxes": row["boxes"]}
+        seen = view_regions(StoredViews(self.handle)[image_id])
+        return {"features": seen.features, "boxes": seen.boxes_xyxy}
+
+
+class FeatureFile(Mapping[str, RegionFeatures]):
     """Features by image id, read when asked for."""
 
     def __init__(self, features: Records, boxes: Records | None, sizes: Mapping[str, tuple[int, int]]) -> None:
@@ -103,6 +149,13 @@ class FeatureFile:
     def __iter__(self) -> Iterator[str]:
         """All image ids."""
         return self._features.ids()
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+    def get(self, image_id: str, default: Any = None) -> Any:
+        """As of any mapping; an image that is there and cannot be read is an error still."""
+        return self[image_id] if image_id in self else default  # noqa: SIM401 - this is what get means
 
     def __getitem__(self, image_id: str) -> RegionFeatures:
         record = self._features.read(image_id)

@@ -13,7 +13,7 @@ from saywhere.core import InvalidFile
 from saywhere.core.types import Progress
 from saywhere.formats import InvalidRecord, trecs
 from saywhere.models.mitr.prepared import Prepared
-from saywhere.models.region_features import RegionFeatures
+from saywhere.models.region_features import RegionFeatures, view_regions
 from saywhere.provenance import git_hash
 from saywhere.reproduce.mitr import CaptionJudge
 from saywhere.reproduce.mitr_rows import CAPTION, TRACE, RowPlan
@@ -22,7 +22,7 @@ from saywhere.reproduce.narrations import NarrationScale, distances, guesses, pr
 from saywhere.reproduce.report import write_report
 from saywhere.reproduce.results import Claim, Results, Row, Table, judge
 from saywhere.store import is_finished
-from saywhere.vision import View, extract, open_encoder
+from saywhere.vision import extract, open_encoder
 
 _ROW = RowPlan(
     "mitr",
@@ -76,20 +76,10 @@ def _prepare(out: Path, folder: Path, plan: NarrationPlan, progress: Progress) -
     )
 
     def look(image: str) -> RegionFeatures | None:
-        return regions_of(views[image], plan.pooled) if image in views else None
+        return view_regions(views[image], plan.pooled) if image in views else None
 
     told = [value for value in trecs.read(plan.ids) if not isinstance(value, InvalidRecord)]
     prepare_narrations(folder, told, read_boxes(plan.boxes), look, plan.data)
-
-
-def regions_of(view: View, pooled: int) -> RegionFeatures:
-    """Patches joined in squares of `pooled` × `pooled`; rows and columns that are left over are left out."""
-    rows, cols = (n // pooled for n in view.patches.shape[:2])
-    patches = view.patches[: rows * pooled, : cols * pooled]
-    means = patches.reshape(rows, pooled, cols, pooled, -1).mean(axis=(1, 3))
-    x, y = (edges[::pooled] for edges in view.frame.cell_edges())
-    boxes = [(x[c], y[r], x[c + 1], y[r + 1]) for r in range(rows) for c in range(cols)]
-    return RegionFeatures(means.reshape(rows * cols, -1), np.clip(boxes, 0, 1))
 
 
 def _results(prepared: Prepared, jobs: list[Job], plan: NarrationPlan) -> Results:

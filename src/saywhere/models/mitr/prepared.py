@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from saywhere.core.errors import InvalidFile, InvalidValue, UnknownName
 from saywhere.language.vocabulary import Vocabulary
 from saywhere.models.mitr.batch import Example
-from saywhere.models.prepared import PreparedFolder, PreparedItems, Saved, region_features, save_images, save_items
+from saywhere.models.prepared import PreparedFolder, PreparedItems, Saved, save_images, save_items
 from saywhere.models.region_features import RegionFeatures
 
 SPLITS = ("train", "validation", "test")
@@ -81,7 +81,7 @@ class Prepared(PreparedFolder[Example]):
     def item(self, index: int) -> Example:
         row = self.rows[index]
         words = row["words"].astype(np.int64)
-        return Example(region_features(self.image_row(index)), words, row["boxes"], row["located"], row["name"])
+        return Example(self.regions(index), words, row["boxes"], row["located"], row["name"])
 
 
 class NarrativeItems(PreparedItems[Prepared, Example]):

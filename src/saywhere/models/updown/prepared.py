@@ -22,7 +22,6 @@ from saywhere.models.prepared import (
     PreparedItems,
     Saved,
     Skipped,
-    region_features,
     save_images,
     save_items,
     usable_items,
@@ -197,8 +196,8 @@ class Questions(PreparedFolder[QuestionItem]):
         targets[row["target_ids"]] = row["target_scores"]
         regions, boxes = image["regions"].astype(np.float32), np.array(image["boxes"])
         # Copies: torch takes no array that it may not write to.
-        vectors = (None if row[name] is None else np.array(row[name]) for name in ("importance", "pointed"))
-        return QuestionItem(regions, boxes, row["words"].astype(np.int64), targets, *vectors, index)
+        importance, pointed = (None if row[name] is None else np.array(row[name]) for name in ("importance", "pointed"))
+        return QuestionItem(regions, boxes, row["words"].astype(np.int64), targets, importance, pointed, index)
 
     def question(self, index: int) -> PreparedQuestion:
         """One question as it was given."""
@@ -212,10 +211,6 @@ class Questions(PreparedFolder[QuestionItem]):
 
     def answer_type(self, index: int) -> str:
         return str(self.rows[index]["answer_type"])
-
-    def image(self, index: int) -> RegionFeatures:
-        """The regions of a question's image."""
-        return region_features(self.image_row(index))
 
 
 class Captions(PreparedFolder[CaptionItem]):
