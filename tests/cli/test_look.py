@@ -50,7 +50,7 @@ def test_every_photo_of_the_folder_gets_a_view(tmp_path: Path, photos: Path) -> 
     ran = _run(photos, "--out", tmp_path / "views", "--encoder", "efficientnet-lite1", "--input-px", 96)
     assert ran.exit_code == 0
     assert "3 views of 3×3×9 by efficientnet-lite1" in ran.stdout
-    assert "looking: 3 of 3" in ran.stderr
+    assert "looking at photos: 3 of 3" in ran.stderr
     views = open_views(tmp_path / "views")
     assert list(views) == ["0", "1", "2"]
     assert views.encoder["encoder"] == "efficientnet-lite1"
