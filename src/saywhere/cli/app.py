@@ -16,6 +16,7 @@ from saywhere.cli import (
     coco,
     collect,
     data,
+    eye,
     hint,
     hl_photos,
     look,
@@ -70,6 +71,7 @@ build.app.command("questions")(questions.questions)
 build.app.command("priors")(questions.priors)
 build.app.command("vqa")(vqa.vqa)
 build.app.command("coco")(coco.coco)
+build.app.command("eye")(eye.eye)
 build.app.command("hl")(hl_photos.hl)
 build.app.command("answers")(vqa.answers)
 build.app.command("visual-words")(questions.visual_words)

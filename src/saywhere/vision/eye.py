@@ -20,7 +20,7 @@ from torch import Tensor, nn
 from saywhere.core import Frame, InvalidValue
 from saywhere.vision.focus import MEAN_RGB, SPREAD_RGB, Block, FocusNet
 from saywhere.vision.photo import PhotoLike, read_photo
-from saywhere.vision.runtime import Runtime
+from saywhere.vision.runtime import Runtime, open_runtime
 from saywhere.vision.view import View
 
 
@@ -186,6 +186,18 @@ class EyeEncoder:
         # Shrinking averages over all pixels, as in training; enlarging is cubic.
         resized = (image.resize(side, Image.Resampling.BICUBIC, reducing_gap=None) for image in images)
         return np.stack([np.asarray(image) for image in resized])
+
+
+def open_trunk(config: EyeConfig, kind: str = "") -> tuple[Runtime, dict[str, str | int]]:
+    """The frozen trunk, fetched if it is not there, and what its hidden states depend on. kind: of runtime."""
+    from saywhere.assets import cache_folder
+    from saywhere.vision.focus_look import open_focus
+
+    focus = open_focus()
+    example = torch.zeros(1, config.input_px, config.input_px, 3, dtype=torch.uint8)
+    run = open_runtime(TrunkNet(focus.network, config), example, cache_folder() / "compiled", kind)
+    about = {"trunk": focus.name, "weights_sha256": focus.sha256, "input_px": config.input_px}
+    return run, about | {"taps": " ".join(map(str, config.taps))}
 
 
 def _two_layers(size: int, between: int, out: int) -> nn.Sequential:

@@ -30,7 +30,7 @@ RUNTIMES = ("openvino", "torch")
 
 
 def open_runtime(network: nn.Module, example: Tensor, cache: Path, kind: str = "") -> Runtime:
-    """A network that takes one tensor and gives several, ready to run.
+    """A network that takes one tensor and gives one or several, ready to run.
 
     example: an input; batches of any size may follow. cache: a folder for what is compiled. kind: one of RUNTIMES; by
     default the first that is installed.
@@ -45,7 +45,8 @@ def open_runtime(network: nn.Module, example: Tensor, cache: Path, kind: str = "
 def _by_torch(network: nn.Module) -> Runtime:
     def run(inputs: NDArray[np.uint8]) -> tuple[NDArray[np.float32], ...]:
         with torch.inference_mode():
-            return tuple(out.float().numpy() for out in network(torch.from_numpy(inputs)))
+            given = network(torch.from_numpy(inputs))
+            return tuple(out.float().numpy() for out in ((given,) if isinstance(given, Tensor) else given))
 
     return run
 
