@@ -112,8 +112,8 @@ def _labels(row: Row, text_encoder: TextEncoder, grid: int) -> dict[str, Any]:
 def _shrunk(saliency: NDArray[np.uint8], grid: int) -> Floats32:
     """(n,) the map on the eye's grid, summing to 1."""
     small = Image.fromarray(saliency).resize((grid, grid), Image.Resampling.BOX)
-    values = np.asarray(small, np.float32).ravel() + 1e-6
-    return values / values.sum()
+    values: Floats32 = np.asarray(small, np.float32).ravel() + np.float32(1e-6)
+    return values / np.float32(values.sum())
 
 
 def _pixels(row: Row, side: int) -> NDArray[np.uint8] | None:

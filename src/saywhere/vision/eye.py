@@ -196,8 +196,8 @@ def open_trunk(config: EyeConfig, kind: str = "") -> tuple[Runtime, dict[str, st
     focus = open_focus()
     example = torch.zeros(1, config.input_px, config.input_px, 3, dtype=torch.uint8)
     run = open_runtime(TrunkNet(focus.network, config), example, cache_folder() / "compiled", kind)
-    about = {"trunk": focus.name, "weights_sha256": focus.sha256, "input_px": config.input_px}
-    return run, about | {"taps": " ".join(map(str, config.taps))}
+    taps = " ".join(map(str, config.taps))
+    return run, {"trunk": focus.name, "weights_sha256": focus.sha256, "input_px": config.input_px, "taps": taps}
 
 
 def _two_layers(size: int, between: int, out: int) -> nn.Sequential:
