@@ -7,11 +7,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from PIL import Image
 
-from saywhere.cli.pointing import Pointing, region_values
+from saywhere.cli.pointing import Pointing
 from saywhere.core import Box, Frame, InvalidFile, InvalidValue, Narrative, Point, Polygon, Trace, WholeImage
 from saywhere.formats import localized_narratives
 
@@ -35,7 +35,7 @@ def test_a_mask_is_an_image_laid_over_the_photo(tmp_path: Path) -> None:
     Image.fromarray(np.array([[0, 255]], dtype=np.uint8)).save(tmp_path / "right.png")
     (mask,) = Pointing(PHOTO, (200, 100)).regions([], [], [], [], [tmp_path / "right.png"])
     assert mask.weights(Frame.of_grid(1, 2)).tolist() == [[0, 1]]
-    assert region_values(mask) == {"mask_shape": [1, 2]}
+    assert mask.to_json() == {"mask_shape": [1, 2]}
 
 
 def test_a_mask_that_marks_nothing_or_is_no_image_is_refused(tmp_path: Path) -> None:
@@ -108,6 +108,7 @@ def test_a_narrative_without_a_trace_points_nowhere(tmp_path: Path) -> None:
 
 
 @given(st.lists(st.tuples(st.floats(0, 1), st.floats(0, 1)), min_size=1, max_size=6))
+@example([(0.12345678901234567, 0.98765432109876543)] * 200)
 def test_any_line_on_the_photo_can_be_typed(points: list[tuple[float, float]]) -> None:
     [trace] = Pointing(PHOTO).regions([], [], [], [";".join(f"{x!r},{y!r}" for x, y in points)])
     assert isinstance(trace, Trace)
@@ -117,6 +118,6 @@ def test_any_line_on_the_photo_can_be_typed(points: list[tuple[float, float]]) -
 
 def test_regions_become_json() -> None:
     regions = [WholeImage(), Box(0, 0, 1, 1), Point(0, 1), Polygon([(0, 0), (1, 0), (1, 1)]), NARRATIVE.trace]
-    values = [region_values(region) for region in regions]
+    values = [region.to_json() for region in regions]
     assert [next(iter(value)) for value in values] == ["whole", "box_xyxy", "point_xy", "polygon_xy", "trace_xyt"]
     assert json.loads(json.dumps(values))[4]["trace_xyt"] == [[0.1, 0.2, 0.0], [0.3, 0.4, 1.0]]

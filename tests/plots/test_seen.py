@@ -13,7 +13,7 @@ from matplotlib.patches import Polygon as DrawnPolygon
 from saywhere.core import Box, BoxSet, Mask, Patch, Point, Polygon, Region, WholeImage, WordBoxes
 from saywhere.plots.captions import draw_seen
 from saywhere.plots.gallery import gallery_html, gallery_page
-from saywhere.plots.seen import Placed, Said, Seen, outlines, own_colours, phrase_colours, region_name
+from saywhere.plots.seen import Placed, Said, Seen, own_colours, phrase_colours
 from saywhere.plots.sheet import save_png
 from tests.plots.conftest import NARRATIVES, ODD_WORDS, TWO_STROKES
 
@@ -70,8 +70,8 @@ def test_things_side_by_side_have_colours_of_their_own() -> None:
 def test_every_region_has_a_name_and_an_outline(
     region: Region, name: str, bounds: tuple[float, float, float, float] | None
 ) -> None:
-    assert region_name(region) == name
-    drawn = outlines(region)
+    assert region.name == name
+    drawn = region.outlines()
     if bounds is None:
         assert drawn == []
     else:

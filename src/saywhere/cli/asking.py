@@ -13,7 +13,7 @@ import typer
 import saywhere
 from saywhere import loading
 from saywhere.cli.console import out
-from saywhere.cli.pointing import Pointing, region_values
+from saywhere.cli.pointing import Pointing
 from saywhere.cli.seeing import AsJson, Level, Model, Photo, Png, busy, check_png, opened
 from saywhere.core import InvalidValue, Region, UnknownName, WholeImage
 
@@ -204,5 +204,5 @@ def _say_json(look: Look, photo: Path, region: Region | None, reason: Reason | N
             "weights": reason.weights.tolist(),
         }
     made_by = {"saywhere": saywhere.__version__, "model": look.seer.name}
-    where = region_values(region or WholeImage())
+    where = (region or WholeImage()).to_json()
     typer.echo(json.dumps({"photo": photo.name, "region": where, **values, "made_by": made_by}, allow_nan=False))

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
+import os
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -64,9 +64,9 @@ class Pointing:
         return np.array(points, dtype=np.float64).reshape(-1, count)
 
     def _traces(self, text: str) -> list[Trace]:
-        path = Path(text)
-        if "," not in text or path.is_file():
-            return _traces_of(path, self.photo)
+        # Many points are too long for the name of a file, at which Path.is_file would raise.
+        if "," not in text or os.path.isfile(text):  # noqa: PTH113
+            return _traces_of(Path(text), self.photo)
         timed = text.split(";")[0].count(",") == 2
         rows = self._rows("--trace", text, 3 if timed else 2)
         if not timed:
@@ -102,18 +102,3 @@ def _same_image(narrative: Narrative, photo: Path) -> bool:
     """By name; COCO's numbers with or without zeros before them."""
     names = {narrative.image_id, narrative.image_id.lstrip("0")}
     return bool(names & {photo.stem, photo.stem.lstrip("0"), photo.name} - {""})
-
-
-def region_values(region: Region) -> dict[str, Any]:
-    """A region as JSON values, in fractions of the photo; times in seconds."""
-    if isinstance(region, Box):
-        return {"box_xyxy": list(region.xyxy)}
-    if isinstance(region, Point):
-        return {"point_xy": [region.x, region.y]}
-    if isinstance(region, Polygon):
-        return {"polygon_xy": region.points_xy.tolist()}
-    if isinstance(region, Trace):
-        return {"trace_xyt": region.points.tolist()}
-    if isinstance(region, Mask):
-        return {"mask_shape": list(region.values.shape)}
-    return {"whole": True}

@@ -15,7 +15,7 @@ import typer
 import saywhere
 from saywhere import loading
 from saywhere.cli.console import MB, err, in_megabytes, out, stages
-from saywhere.cli.pointing import Pointing, region_values
+from saywhere.cli.pointing import Pointing
 from saywhere.core import InvalidValue, Narrative, WholeImage
 
 if TYPE_CHECKING:
@@ -89,15 +89,13 @@ def caption(
         save_png(draw_seen(Seen(look.image, photo.name, about, whole, tuple(shown if regions else ()))), png)
     if as_json:
         captions = [
-            {"region": region_values(region), **_caption_values(one)}
+            {"region": region.to_json(), **_caption_values(one)}
             for region, one in zip(regions or [WholeImage()], said, strict=True)
         ]
         _say_json(look, photo, level=level, captions=captions)
         return
-    from saywhere.plots.seen import region_name
-
     for region, one in zip(regions or [WholeImage()], said, strict=True):
-        out.print(f"{region_name(region)}: {one}" if regions else str(one), markup=False)
+        out.print(f"{region.name}: {one}" if regions else str(one), markup=False)
         if nearest:
             for near in one.nearest:
                 out.print(f"    {near.cosine:.2f}  {near.sentence}", markup=False)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, Protocol, runtime_checkable
+from typing import Any, Literal, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -15,6 +16,8 @@ from saywhere.core.frame import Frame
 from saywhere.core.types import Floats
 
 _LINES = 64
+_MARK = 0.03
+"""Half the side of the square that marks a point."""
 _FARTHEST = 10.0
 """In widths or heights of the photo: people overshoot an edge, but not by that much."""
 
@@ -31,6 +34,19 @@ class Region(Protocol):
         """(rows, cols) weights of the patches, at least 0, summing to 1. InvalidValue if the frame sees none of it."""
         ...
 
+    @property
+    def name(self) -> str:
+        """The region in a few words."""
+        ...
+
+    def to_json(self) -> dict[str, Any]:
+        """Its kind and its numbers, in fractions of the photo; times in seconds."""
+        ...
+
+    def outlines(self) -> list[Floats]:
+        """Closed outlines to draw, each (n, 2), cut at the photo's edges; none where there is nothing to go round."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class WholeImage:
@@ -39,6 +55,16 @@ class WholeImage:
     >>> WholeImage().weights(Frame.of_grid(1, 4)).tolist()
     [[0.25, 0.25, 0.25, 0.25]]
     """
+
+    @property
+    def name(self) -> str:
+        return "whole photo"
+
+    def to_json(self) -> dict[str, Any]:
+        return {"whole": True}
+
+    def outlines(self) -> list[Floats]:
+        return []
 
     def weights(self, frame: Frame, by: Literal["uniform", "gaussian", "centre"] = "uniform") -> Floats:
         """by: "uniform"; "gaussian", exp(−a²−b²) with a, b from −1 to 1 across the grid; "centre", one patch.
@@ -71,6 +97,16 @@ class Patch:
     row: int
     col: int
 
+    @property
+    def name(self) -> str:
+        return f"patch {self.row},{self.col}"
+
+    def to_json(self) -> dict[str, Any]:
+        return {"patch": [self.row, self.col]}
+
+    def outlines(self) -> list[Floats]:
+        return []  # where it lies depends on the frame
+
     def weights(self, frame: Frame) -> Floats:
         if not (0 <= self.row < frame.rows and 0 <= self.col < frame.cols):
             raise InvalidValue(f"patch ({self.row}, {self.col})", f"is not on the {frame.rows}×{frame.cols} grid")
@@ -92,6 +128,17 @@ class Point:
 
     def __post_init__(self) -> None:
         owned((self.x, self.y), "point", (2,))
+
+    @property
+    def name(self) -> str:
+        return f"point {self.x:.3g},{self.y:.3g}"
+
+    def to_json(self) -> dict[str, Any]:
+        return {"point_xy": [self.x, self.y]}
+
+    def outlines(self) -> list[Floats]:
+        """A small square."""
+        return [corners((self.x - _MARK, self.y - _MARK, self.x + _MARK, self.y + _MARK))]
 
     def weights(self, frame: Frame) -> Floats:
         """The patch under the point."""
@@ -144,6 +191,16 @@ class Box:
     def xyxy(self) -> tuple[float, float, float, float]:
         return self.x1, self.y1, self.x2, self.y2
 
+    @property
+    def name(self) -> str:
+        return "box " + ",".join(f"{value:.3g}" for value in self.xyxy)
+
+    def to_json(self) -> dict[str, Any]:
+        return {"box_xyxy": list(self.xyxy)}
+
+    def outlines(self) -> list[Floats]:
+        return [corners(self.xyxy)]
+
     def weights(self, frame: Frame, by: Literal["touch", "coverage"] = "touch") -> Floats:
         """by: "touch", every patch that the box meets weighs the same; "coverage", as much as it is covered."""
         if by not in ("touch", "coverage"):
@@ -166,6 +223,16 @@ class BoxSet:
         object.__setattr__(self, "boxes", tuple(self.boxes))
         if not self.boxes:
             raise InvalidValue("box set", "is empty")
+
+    @property
+    def name(self) -> str:
+        return f"{len(self.boxes)} boxes"
+
+    def to_json(self) -> dict[str, Any]:
+        return {"boxes_xyxy": [list(box.xyxy) for box in self.boxes]}
+
+    def outlines(self) -> list[Floats]:
+        return [corners(box.xyxy) for box in self.boxes]
 
     def weights(self, frame: Frame, by: Literal["patch", "box"] = "patch") -> Floats:
         """by: "patch", each patch counts once for each box that meets it (Patch-ioner, Eq. 1), so large boxes weigh
@@ -196,6 +263,19 @@ class Mask:
         rows, cols = self.values.shape
         return f"<Mask of {rows}×{cols}>"
 
+    @property
+    def name(self) -> str:
+        return "mask"
+
+    def to_json(self) -> dict[str, Any]:
+        return {"mask_shape": list(self.values.shape)}
+
+    def outlines(self) -> list[Floats]:
+        """The box around it."""
+        rows, cols = np.nonzero(self.values)
+        height, width = self.values.shape
+        return [corners((cols.min() / width, rows.min() / height, (cols.max() + 1) / width, (rows.max() + 1) / height))]
+
     def weights(self, frame: Frame) -> Floats:
         """Each patch weighs as much as lies on it, by area."""
         return _normalised(area_sums(self.values, frame), "mask", frame)
@@ -219,6 +299,16 @@ class Polygon:
 
     def __repr__(self) -> str:
         return f"<Polygon of {len(self.points_xy)} points>"
+
+    @property
+    def name(self) -> str:
+        return f"polygon of {len(self.points_xy)} points"
+
+    def to_json(self) -> dict[str, Any]:
+        return {"polygon_xy": self.points_xy.tolist()}
+
+    def outlines(self) -> list[Floats]:
+        return [np.clip(self.points_xy, 0, 1)]
 
     def weights(self, frame: Frame) -> Floats:
         """Each patch weighs as much as it is covered; what an outline goes round twice is outside again.
@@ -253,6 +343,12 @@ def _even_odd(points_xy: Floats, frame: Frame) -> Floats:
         inside = np.stack([np.maximum(edge - at, 0) @ signs for edge in x], axis=1)
         covered[row] = np.diff(inside, axis=1).mean(axis=0) * (bottom - top)
     return np.maximum(covered, 0)
+
+
+def corners(box_xyxy: Sequence[float]) -> Floats:
+    """(4, 2) of a box, cut at the photo's edges, from the top left on clockwise."""
+    x1, y1, x2, y2 = np.clip(box_xyxy, 0, 1)
+    return np.array([(x1, y1), (x2, y1), (x2, y2), (x1, y2)])
 
 
 def area_sums(values: Floats, frame: Frame) -> Floats:

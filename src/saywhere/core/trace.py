@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -175,6 +175,19 @@ class Trace:
     def unseen(self, frame: Frame) -> int:
         """How many points the frame does not see: outside the photo, or cropped away."""
         return int((~frame.sees(self.xy)).sum())
+
+    @property
+    def name(self) -> str:
+        """In a few words, as any region has it."""
+        return f"trace of {len(self)} points"
+
+    def to_json(self) -> dict[str, Any]:
+        """As any region."""
+        return {"trace_xyt": self.points.tolist()}
+
+    def outlines(self) -> list[Floats]:
+        """None: a trace is drawn as a line."""
+        return []
 
     def weights(self, frame: Frame, by: Literal["points", "dwell"] = "points") -> Floats:
         """(rows, cols) weights of the patches under the trace, summing to 1.

@@ -11,11 +11,12 @@ from matplotlib.figure import Figure
 from matplotlib.patches import FancyBboxPatch, Polygon
 
 from saywhere.core import Narrative, Trace
+from saywhere.core.regions import corners
 from saywhere.core.types import Floats
 from saywhere.plots.colour import TimeScale, hex_colours, inks
 from saywhere.plots.facts import word_time_s
 from saywhere.plots.photo import Photo, load_photo
-from saywhere.plots.seen import Placed, Said, Seen, corners, outlines, own_colours, phrase_colours
+from saywhere.plots.seen import Placed, Said, Seen, own_colours, phrase_colours
 from saywhere.plots.sheet import (
     FAINT,
     INK,
@@ -114,7 +115,7 @@ def _region_panel(seen: Seen, regions: Sequence[Said]) -> _Panel:
     rows = [[*([_Chip(f"{said.level}:", ink=QUIET)] if seen.levels else []), *_sentence(said)] for said in wholes]
     marks = []
     for number, (said, colour, ink) in enumerate(zip(regions, *own_colours(len(regions)), strict=True), 1):
-        marks += [_Mark(points, colour, ink, str(number)) for points in outlines(said.region)]
+        marks += [_Mark(points, colour, ink, str(number)) for points in said.region.outlines()]
         rows.append([_Chip(str(number), colour, ink), *_sentence(said)])
     return _Panel("The photo and its regions" if regions else "The whole photo", rows, marks=marks)
 

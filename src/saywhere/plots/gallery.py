@@ -13,6 +13,7 @@ from string import Template
 
 from saywhere.atomic import write_atomic
 from saywhere.core import Trace
+from saywhere.core.regions import corners
 from saywhere.core.types import Floats
 from saywhere.plots.colour import TimeScale
 from saywhere.plots.facts import counted
@@ -30,7 +31,7 @@ from saywhere.plots.page import (
     _style,
 )
 from saywhere.plots.photo import near_strokes, view_xyxy
-from saywhere.plots.seen import Placed, Said, Seen, corners, outlines, own_colours, phrase_colours, region_name
+from saywhere.plots.seen import Placed, Said, Seen, own_colours, phrase_colours
 from saywhere.plots.text import shortened
 
 _MOST_PIECES = 120
@@ -114,7 +115,7 @@ class _Page:
         marks, items = [], []
         for number, (said, *colours) in enumerate(zip(regions, *own_colours(len(regions)), strict=True), 1):
             name = self._colour(*colours)
-            for points in outlines(said.region):
+            for points in said.region.outlines():
                 marks += [_outline(points, picture, name), _tab(points, picture, name, number)]
             items.append(
                 f'<li><span class="number {name}">{number}</span>'
@@ -135,7 +136,7 @@ class _Page:
                 piece = stroke[i : i + step + 1]
                 colour = round((_N_COLOURS - 1) * float(scale.shares(piece[0, 2])))
                 lines.append(f'<path class="piece c{colour}" d="{_path(piece)}"/>')
-        drawing = _drawing(picture, f"{seen.title}, with {region_name(trace)}", lines, trace)
+        drawing = _drawing(picture, f"{seen.title}, with {trace.name}", lines, trace)
         text = f'<p class="phrases" dir="auto">{_caption(said)}</p>{_nearest(said)}'
         return _part("Along a trace", drawing, text)
 

@@ -13,10 +13,10 @@ from numpy.typing import ArrayLike
 
 from saywhere.core import AttentionMap, InvalidValue
 from saywhere.core._arrays import owned
+from saywhere.core.regions import corners
 from saywhere.core.types import Floats
 from saywhere.plots.heatmap import NO_TRACE, add_grey_photo, add_heat, add_heat_scale
 from saywhere.plots.photo import Photo, PhotoLike, load_photo
-from saywhere.plots.seen import corners
 from saywhere.plots.sheet import (
     INK,
     MARGIN_IN,

@@ -8,13 +8,11 @@ from itertools import groupby
 
 import numpy as np
 
-from saywhere.core import Box, BoxSet, Mask, Narrative, Patch, Point, Polygon, Region, Trace, WholeImage, WordBoxes
-from saywhere.core.types import Floats
+from saywhere.core import Narrative, Region, WordBoxes
 from saywhere.plots.colour import hex_colours, inks
 from saywhere.plots.photo import PhotoLike
 
 BoxXyxy = tuple[float, float, float, float]
-_POINT = 0.03  # Half the side of the square that marks a point, in fractions of the photo.
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,49 +84,3 @@ def phrase_colours(phrases: Sequence[Phrase]) -> list[tuple[str, str] | None]:
     """The colour and ink of each phrase; None for those without a place."""
     colours = iter(zip(*own_colours(sum(phrase.box_xyxy is not None for phrase in phrases)), strict=True))
     return [None if phrase.box_xyxy is None else next(colours) for phrase in phrases]
-
-
-def outlines(region: Region) -> list[Floats]:
-    """Closed outlines of a region, each (n, 2) in fractions; none for the whole photo and for a trace, drawn as such.
-
-    A point is marked by a small square; a mask by the box around it.
-    """
-    if isinstance(region, Box):
-        return [corners(region.xyxy)]
-    if isinstance(region, BoxSet):
-        return [corners(box.xyxy) for box in region.boxes]
-    if isinstance(region, Point):
-        return [corners((region.x - _POINT, region.y - _POINT, region.x + _POINT, region.y + _POINT))]
-    if isinstance(region, Polygon):
-        return [np.clip(region.points_xy, 0, 1)]
-    if isinstance(region, Mask):
-        rows, cols = np.nonzero(region.values)
-        height, width = region.values.shape
-        box = (cols.min() / width, rows.min() / height, (cols.max() + 1) / width, (rows.max() + 1) / height)
-        return [corners(box)]
-    return []
-
-
-def region_name(region: Region) -> str:
-    """A region in a few words, as the command line takes them."""
-    if isinstance(region, WholeImage):
-        return "whole photo"
-    if isinstance(region, Box):
-        return "box " + ",".join(f"{value:.3g}" for value in region.xyxy)
-    if isinstance(region, Point):
-        return f"point {region.x:.3g},{region.y:.3g}"
-    if isinstance(region, Polygon):
-        return f"polygon of {len(region.points_xy)} points"
-    if isinstance(region, Trace):
-        return f"trace of {len(region)} points"
-    if isinstance(region, BoxSet):
-        return f"{len(region.boxes)} boxes"
-    if isinstance(region, Patch):
-        return f"patch {region.row},{region.col}"
-    return "mask" if isinstance(region, Mask) else type(region).__name__
-
-
-def corners(box_xyxy: Sequence[float]) -> Floats:
-    """(4, 2) of a box, cut at the photo's edges, from the top left on clockwise."""
-    x1, y1, x2, y2 = np.clip(box_xyxy, 0, 1)
-    return np.array([(x1, y1), (x2, y1), (x2, y2), (x1, y2)])

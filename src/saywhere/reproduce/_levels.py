@@ -11,9 +11,10 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Polygon
 
+from saywhere.core.regions import corners
 from saywhere.plots.heatmap import NO_TRACE
 from saywhere.plots.photo import load_photo
-from saywhere.plots.seen import corners, own_colours
+from saywhere.plots.seen import own_colours
 from saywhere.plots.sheet import PAPER, Place, add_photo, font_settings, new_sheet, photo_height_in, text_width_in
 from saywhere.plots.text import drawable, shortened
 from saywhere.reproduce._cells import NOTHING
