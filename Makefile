@@ -1,5 +1,6 @@
 # make demo   from a fresh clone: set up, run the main job, show the result
 # make test   the same set-up, then all tests
+# make docs   the guides and the reference as pages, in out/site
 # make lint   ruff, and mypy in strict mode
 # make bench  the numbers in bench/RESULTS.md, measured anew
 
@@ -10,7 +11,7 @@ READY  := $(VENV)/.ready
 OUT    := out
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint bench clean
+.PHONY: help demo test docs lint bench clean
 
 help:
 	@sed -n 's/^# \(make .*\)/\1/p' Makefile
@@ -27,6 +28,14 @@ demo: $(READY)
 
 test: $(READY)
 	$(BIN)/python -m pytest -n 2
+
+$(VENV)/.ready-docs: $(READY)
+	@$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[docs]'
+	@touch $@
+
+docs: $(VENV)/.ready-docs
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict --site-dir $(OUT)/site
+	@echo "written: $(OUT)/site/index.html"
 
 lint: $(READY)
 	$(BIN)/ruff check .
