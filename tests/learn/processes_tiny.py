@@ -15,7 +15,7 @@ from typing import Any
 
 from rich.console import Console
 
-from saywhere.learn import Event, StepDone, TrainingDiverged, train
+from saywhere.learn import Event, StepDone, TrainingDiverged, processes, train
 from tests.learn.tiny import register_all
 
 QUIET = ("model.dropout=0.0", "data.jitter=0.0", "data.items=17")
@@ -42,6 +42,8 @@ def _tell_the_other_to_stop(out: Path, at: int) -> Any:
 
 def main(recipe: str, out: Path) -> None:
     register_all()
+    # So small that some gradients are larger than a bucket, and the others need several.
+    processes._BUCKET_ELEMENTS = 10
     rank = os.environ["RANK"]
     _pid_file(out, rank).write_text(str(os.getpid()))
     seen: dict[str, Any] = {}

@@ -188,7 +188,7 @@ def test_tied_weights_come_back_tied(tmp_path: Path) -> None:
     optimizer = make_optimizer(model, settings)
     model.out(model.words.weight).sum().backward()
     optimizer.step()
-    tensors, about = optimizer_tensors(optimizer, model)
+    tensors, about = optimizer_tensors(optimizer)
     path = save_checkpoint(tmp_path, 1, Snapshot(model.state_dict(), None, tensors, about, {}))
     loaded = load_checkpoint(path)
     load_weights(other, loaded.model, path)
@@ -209,12 +209,12 @@ def test_the_optimizer_comes_back_to_the_bit(tmp_path: Path) -> None:
         first.zero_grad()
         models[0](data).square().sum().backward()
         first.step()
-    tensors, about = optimizer_tensors(first, models[0])
+    tensors, about = optimizer_tensors(first)
     loaded = load_checkpoint(
         save_checkpoint(tmp_path, 3, Snapshot(models[0].state_dict(), None, tensors, json.loads(json.dumps(about)), {}))
     )
     load_weights(models[1], loaded.model, "saved")
-    restore_optimizer(second, models[1], loaded.optimizer, loaded.optimizer_about, "saved")
+    restore_optimizer(second, loaded.optimizer, loaded.optimizer_about, "saved")
     for model, optimizer in zip(models, (first, second), strict=True):
         optimizer.zero_grad()
         model(data).square().sum().backward()
@@ -224,10 +224,10 @@ def test_the_optimizer_comes_back_to_the_bit(tmp_path: Path) -> None:
 
 def test_an_optimizer_of_another_kind_or_model_is_refused() -> None:
     model, settings = nn.Linear(2, 1), Train(batch_size=1, lr=0.1, steps=1)
-    tensors, about = optimizer_tensors(make_optimizer(model, settings), model)
+    tensors, about = optimizer_tensors(make_optimizer(model, settings))
     adam = make_optimizer(model, Train(batch_size=1, lr=0.1, steps=1, optimizer="adam"))
     with pytest.raises(InvalidFile, match="holds AdamW for other parameters than this model's Adam"):
-        restore_optimizer(adam, model, tensors, about, "saved")
+        restore_optimizer(adam, tensors, about, "saved")
 
 
 def test_weights_that_do_not_fit_are_named() -> None:

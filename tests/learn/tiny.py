@@ -19,6 +19,7 @@ class TinyModel(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     hidden: int = 8
     dropout: float = 0.0
     batch_norm: bool = False
+    frozen: bool = False
 
 
 class Extra(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -58,8 +59,9 @@ class TinyRegression:
 
     def build(self, generator: torch.Generator) -> nn.Module:
         norm = nn.BatchNorm1d(self.model.hidden) if self.model.batch_norm else nn.Identity()
+        first = nn.Linear(3, self.model.hidden).requires_grad_(not self.model.frozen)
         return nn.Sequential(
-            nn.Linear(3, self.model.hidden),
+            first,
             norm,
             nn.Tanh(),
             nn.Dropout(self.model.dropout),

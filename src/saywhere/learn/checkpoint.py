@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import torch
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
@@ -42,6 +43,16 @@ class Snapshot:
     optimizer: Mapping[str, Tensor]
     optimizer_about: Mapping[str, Any]
     trainer: Mapping[str, Any]
+
+    @property
+    def frozen_sha256(self) -> str | None:
+        """Of the frozen parameters, if they were left out."""
+        return self.trainer.get("frozen_sha256")
+
+    @property
+    def eval_weights(self) -> Mapping[str, Tensor]:
+        """Those to validate and to ship: the moving average if there is one."""
+        return self.ema if self.ema is not None else self.model
 
 
 def save_checkpoint(folder: Path, step: int, snapshot: Snapshot) -> Path:
@@ -192,9 +203,34 @@ def quarantine(path: Path) -> Path:
     return path.rename(aside)
 
 
-def load_weights(model: nn.Module, weights: Mapping[str, Tensor], source: object) -> None:
-    """Load weights that must fit the model exactly; InvalidFile names what does not."""
+def frozen_parameters(model: nn.Module) -> dict[str, Tensor]:
+    """Parameters that are not learnt, by every name that they have."""
+    named = model.named_parameters(remove_duplicate=False)
+    return {name: parameter for name, parameter in named if not parameter.requires_grad}
+
+
+def digest_tensors(tensors: Mapping[str, Tensor]) -> str:
+    """SHA-256 of names, shapes, types and values."""
+    digest = hashlib.sha256()
+    for name, tensor in sorted(tensors.items()):
+        digest.update(f"{name} {tuple(tensor.shape)} {tensor.dtype}".encode())
+        digest.update(tensor.detach().cpu().contiguous().view(-1).view(torch.uint8).numpy())
+    return digest.hexdigest()
+
+
+def load_weights(
+    model: nn.Module, weights: Mapping[str, Tensor], source: object, frozen_sha256: str | None = None
+) -> None:
+    """Load weights that must fit the model exactly; InvalidFile names what does not.
+
+    frozen_sha256: if given, frozen parameters are not among the weights, and the model's own must have this digest.
+    """
     own = model.state_dict()
+    if frozen_sha256 is not None:
+        frozen = frozen_parameters(model)
+        if digest_tensors(frozen) != frozen_sha256:
+            raise InvalidFile(source, "was trained on other frozen parameters than this model has", "use the same base")
+        weights = {**frozen, **weights}
     wrong = [f"{name} is missing" for name in own if name not in weights]
     wrong += [f"{name} is unknown to the model" for name in weights if name not in own]
     wrong += [

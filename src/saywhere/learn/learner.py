@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from saywhere.core.errors import InvalidValue
 from saywhere.learn.batches import LoadedMicroBatch, to_device
-from saywhere.learn.checkpoint import Snapshot, load_weights
+from saywhere.learn.checkpoint import Snapshot, digest_tensors, frozen_parameters, load_weights
 from saywhere.learn.ema import MovingAverage
 from saywhere.learn.errors import TrainingDiverged
 from saywhere.learn.optimizer import make_optimizer, optimizer_tensors, restore_optimizer, trainable_parameters
@@ -133,6 +133,14 @@ class Learner:
         if math.isfinite(loss) and not math.isclose(total, loss, rel_tol=1e-2, abs_tol=1e-6):
             raise InvalidValue("the task's losses", f"the counted terms sum to {total:g} but 'loss' is {loss:g}")
 
+    @functools.cached_property
+    def _frozen(self) -> frozenset[str]:
+        return frozenset(frozen_parameters(self.model))
+
+    @functools.cached_property
+    def _frozen_sha256(self) -> str:
+        return digest_tensors(frozen_parameters(self.model))
+
     @property
     def _number_type(self) -> torch.dtype:
         return torch.float32 if self._processes.device.type == "mps" else torch.float64
@@ -148,14 +156,11 @@ class Learner:
             return
         has = torch.tensor([float(p.grad is not None) for p in self._parameters], device=self._processes.device)
         self._processes.all_reduce(has)
-        by_type: dict[torch.dtype, list[Tensor]] = {}
-        for parameter, count in zip(self._parameters, has.tolist(), strict=True):
-            if count:
-                # A parameter that this process's items did not touch may have been touched by another's.
-                parameter.grad = torch.zeros_like(parameter) if parameter.grad is None else parameter.grad
-                by_type.setdefault(parameter.grad.dtype, []).append(parameter.grad)
-        for gradients in by_type.values():
-            self._processes.all_reduce_many(gradients)
+        touched = [parameter for parameter, count in zip(self._parameters, has.tolist(), strict=True) if count]
+        for parameter in touched:
+            # A parameter that this process's items did not touch may have been touched by another's.
+            parameter.grad = torch.zeros_like(parameter) if parameter.grad is None else parameter.grad
+        self._processes.all_reduce_many(parameter.grad for parameter in touched if parameter.grad is not None)
 
     def _update(self, step: int, lr: float, losses: Mapping[str, float]) -> float:
         """Clip and apply the gradients; their norm before clipping."""
@@ -166,7 +171,7 @@ class Learner:
         self._check_norm(step, grad_norm, losses)
         clip(gradients, self._settings.clip_value, self._settings.clip_norm)
         for group in self.optimizer.param_groups:
-            group["lr"] = lr
+            group["lr"] = lr * group["lr_ratio"]
         if self.scaler is not None:
             self.scaler.step(self.optimizer)
             self.scaler.update()
@@ -189,19 +194,25 @@ class Learner:
         tensors = [t for t in self.model.state_dict().values() if t.is_floating_point()]
         return all(bool(torch.isfinite(tensor).all()) for tensor in tensors)
 
-    def snapshot(self, trainer: Mapping[str, Any]) -> Snapshot:
-        """All that has to be saved; `trainer` is added to."""
-        tensors, about = optimizer_tensors(self.optimizer, self.model)
+    def snapshot(self, trainer: Mapping[str, Any], *, trainable_only: bool = False) -> Snapshot:
+        """All that has to be saved; `trainer` is added to. trainable_only: without frozen parameters."""
+        tensors, about = optimizer_tensors(self.optimizer)
         scaler = self.scaler.state_dict() if self.scaler is not None else None
-        ema = self.ema.model.state_dict() if self.ema is not None else None
-        return Snapshot(self.model.state_dict(), ema, tensors, about, {**trainer, "scaler": scaler})
+        kept = {name for name in self.model.state_dict() if not (trainable_only and name in self._frozen)}
+        model, ema = (
+            {name: tensor for name, tensor in one.state_dict().items() if name in kept} if one is not None else None
+            for one in (self.model, self.ema.model if self.ema is not None else None)
+        )
+        frozen = {"frozen_sha256": self._frozen_sha256} if trainable_only else {}
+        return Snapshot(model or {}, ema, tensors, about, {**trainer, **frozen, "scaler": scaler})
 
     def restore(self, snapshot: Snapshot, source: object) -> None:
         """Take all of it back."""
-        load_weights(self.model, snapshot.model, source)
+        load_weights(self.model, snapshot.model, source, snapshot.frozen_sha256)
         if self.ema is not None and snapshot.ema is not None:
-            load_weights(self.ema.model, snapshot.ema, source)
-        restore_optimizer(self.optimizer, self.model, snapshot.optimizer, snapshot.optimizer_about, source)
+            frozen = frozen_parameters(self.model) if snapshot.frozen_sha256 else {}
+            load_weights(self.ema.model, {**frozen, **snapshot.ema}, source)
+        restore_optimizer(self.optimizer, snapshot.optimizer, snapshot.optimizer_about, source)
         if self.scaler is not None:
             self.scaler.load_state_dict(snapshot.trainer["scaler"])
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import atexit
 import os
 import zlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 
@@ -17,6 +17,8 @@ from saywhere.core.errors import InvalidValue
 
 # Others wait while the first validates, which may take long; a process that dies is noticed at once all the same.
 _PATIENCE = timedelta(hours=6)
+# A message of 4 MB in single precision: large enough that its latency does not matter.
+_BUCKET_ELEMENTS = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,8 +39,23 @@ class Processes:
         if self.size > 1:
             dist.all_reduce(tensor)
 
-    def all_reduce_many(self, tensors: Sequence[Tensor]) -> None:
-        """`all_reduce` of many tensors of one type in one message."""
+    def all_reduce_many(self, tensors: Iterable[Tensor]) -> None:
+        """`all_reduce` of many tensors: small ones of a type share a message, of bounded size; large ones go alone and
+        in place, so that there is never a copy of them all."""
+        buckets: dict[torch.dtype, list[Tensor]] = {}
+        for tensor in tensors:
+            if tensor.numel() >= _BUCKET_ELEMENTS and tensor.is_contiguous():
+                self.all_reduce(tensor)
+                continue
+            bucket = buckets.setdefault(tensor.dtype, [])
+            if sum(one.numel() for one in bucket) + tensor.numel() > _BUCKET_ELEMENTS:
+                self._all_reduce_bucket(bucket)
+                bucket.clear()
+            bucket.append(tensor)
+        for bucket in buckets.values():
+            self._all_reduce_bucket(bucket)
+
+    def _all_reduce_bucket(self, tensors: Sequence[Tensor]) -> None:
         if self.size > 1 and tensors:
             flat = torch.cat([tensor.reshape(-1) for tensor in tensors])
             dist.all_reduce(flat)

@@ -35,6 +35,15 @@ _FREE_ON_RESUME = (
 _LENGTH = ("train.epochs", "train.steps")
 
 
+class ParameterGroup(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Parameters with settings of their own. modules: names of modules or parameters ("encoder.layers.0"), with all
+    that is in them; a parameter belongs to the first group that names it. lr: what the schedule scales."""
+
+    modules: Annotated[tuple[str, ...], Meta(min_length=1)]
+    lr: _Positive | None = None
+    weight_decay: _NotNegative | None = None
+
+
 class Train(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """How the weights move.
 
@@ -43,7 +52,8 @@ class Train(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     workers: processes that load data beside the trainer. clip_value, clip_norm: bounds of each gradient element and
     then of the whole gradient's length. ema_decay: keep a moving average of the weights, and validate that one;
     ema_warmup: step t (from 1) averages with min(ema_decay, (1 + t) / (10 + t)), so that a short run forgets its start.
-    init_from: a run, a checkpoint or a safetensors file whose weights to start with.
+    init_from: a run, a checkpoint or a safetensors file whose weights to start with. groups: modules with another
+    rate or decay. decay_norms_and_biases: whether weight decay is also for parameters that are no matrices.
     """
 
     batch_size: _Count
@@ -56,6 +66,8 @@ class Train(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     betas: tuple[_Beta, _Beta] = (0.9, 0.999)
     eps: _Positive = 1e-8
     weight_decay: _NotNegative = 0.0
+    decay_norms_and_biases: bool = True
+    groups: tuple[ParameterGroup, ...] = ()
     clip_value: _Positive | None = None
     clip_norm: _Positive | None = None
     precision: Literal["fp32", "bf16", "fp16"] = "fp32"
@@ -101,11 +113,15 @@ class Validate(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
 
 
 class Checkpoint(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """every_steps, every_epochs: one of them; each epoch if neither. keep: the newest so many stay, and the best."""
+    """every_steps, every_epochs: one of them; each epoch if neither. keep: the newest so many stay, and the best.
+
+    trainable_only: leave out frozen parameters, which the task builds anew; a digest tells whether they are the same.
+    """
 
     every_steps: _Count | None = None
     every_epochs: _Count | None = None
     keep: _Count = 2
+    trainable_only: bool = False
 
     def __post_init__(self) -> None:
         if self.every_steps is not None and self.every_epochs is not None:

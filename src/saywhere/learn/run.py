@@ -26,7 +26,6 @@ from saywhere.learn.checkpoint import (
     Snapshot,
     list_checkpoints,
     load_checkpoint,
-    load_weights,
     newest_intact,
     quarantine,
     remove_partial,
@@ -45,7 +44,7 @@ from saywhere.learn.recipe import Recipe, changes_that_matter, parse_recipe
 from saywhere.learn.records import Event, Note, TrainerState, TrainResult, write_json
 from saywhere.learn.registry import load_recipe, make_task
 from saywhere.learn.task import Task
-from saywhere.learn.trained import read_weights
+from saywhere.learn.trained import init_from
 from saywhere.learn.trainer import Trainer
 
 if sys.platform != "win32":
@@ -133,7 +132,7 @@ class _Job:
         state = TrainerState()
         snapshot = load_checkpoint(found) if found is not None else None
         if snapshot is None and recipe.train.init_from is not None:
-            load_weights(model, read_weights(recipe.train.init_from), recipe.train.init_from)
+            init_from(model, recipe.train.init_from)
         scaler = loss_scaler(recipe.train.precision, self._processes.device)
         learner = Learner(self._task, model, recipe.train, seed=seed, processes=self._processes, scaler=scaler)
         if snapshot is not None:

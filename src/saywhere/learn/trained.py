@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, Protocol, runtime_checkable
@@ -10,10 +10,10 @@ from typing import Any, Literal, Protocol, runtime_checkable
 import msgspec
 from safetensors import SafetensorError
 from safetensors.torch import load_file
-from torch import Tensor, nn
+from torch import nn
 
 from saywhere.core.errors import InvalidFile
-from saywhere.learn.checkpoint import Snapshot, load_checkpoint, load_weights, newest_intact, read_trainer, step_of
+from saywhere.learn.checkpoint import load_checkpoint, load_weights, newest_intact, read_trainer, step_of
 from saywhere.learn.processes import pick_device
 from saywhere.learn.provenance import provenance
 from saywhere.learn.randomness import generator_for, preserved_global_rng, seed_globals
@@ -70,7 +70,7 @@ def load_run(run_dir: str | Path, which: Which = "best", overrides: Sequence[str
     with preserved_global_rng():
         seed_globals(recipe.seed, "build")
         model = task.build(generator_for(recipe.seed, "build"))
-    load_weights(model, _eval_weights(snapshot), path)
+    load_weights(model, snapshot.eval_weights, path, snapshot.frozen_sha256)
     model.to(pick_device(recipe.train.device, 0)).eval()
     return TrainedRun(recipe, task, model, path, snapshot.trainer["data_fingerprint"])
 
@@ -100,16 +100,14 @@ def export(run_dir: str | Path, folder: str | Path, which: Which = "best") -> Pa
     return run.checkpoint
 
 
-def read_weights(path: Path) -> Mapping[str, Tensor]:
-    """The weights of a safetensors file, of a checkpoint, or of a run's best checkpoint."""
+def init_from(model: nn.Module, path: Path) -> None:
+    """Load the weights of a safetensors file, of a checkpoint, or of a run's best checkpoint."""
     if path.is_file():
         try:
-            return load_file(path)
+            load_weights(model, load_file(path), path)
         except SafetensorError as error:
             raise InvalidFile(path, f"is not a safetensors file: {error}") from error
+        return
     is_run = (path / "checkpoints").is_dir()
-    return _eval_weights(load_checkpoint(find_checkpoint(path) if is_run else path))
-
-
-def _eval_weights(snapshot: Snapshot) -> Mapping[str, Tensor]:
-    return snapshot.ema if snapshot.ema is not None else snapshot.model
+    snapshot = load_checkpoint(find_checkpoint(path) if is_run else path)
+    load_weights(model, snapshot.eval_weights, path, snapshot.frozen_sha256)

@@ -177,7 +177,8 @@ class Trainer:
             return None
         self._before_save()
         trainer = {"state": msgspec.to_builtins(self.state), **self._about}
-        path = save_checkpoint(self._folder, self.state.step, self.learner.snapshot(trainer))
+        snapshot = self.learner.snapshot(trainer, trainable_only=self.recipe.checkpoint.trainable_only)
+        path = save_checkpoint(self._folder, self.state.step, snapshot)
         self._saved = self.state
         self._emit(Saved(step=self.state.step, path=str(path)))
         return path
