@@ -109,7 +109,7 @@ def test_a_defect_ends_the_work_with_the_shard_and_the_place(engine: Engine, tmp
 
 
 def test_a_stage_that_cannot_be_set_up_ends_the_work(engine: Engine) -> None:
-    with pytest.raises(ShardError, match="[12]: model: is not there"):
+    with pytest.raises(ShardError, match=r"[12]: model: is not there"):
         list(engine.map(NeverReady(), [1, 2], Options(keep_errors=True)))
 
 

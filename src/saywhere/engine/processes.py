@@ -78,7 +78,7 @@ def _here(work: Work[Any, Any]) -> Generator[Outcome, None, None]:
                 work.stage.setup()
                 ready = True
             outcome = task.run(work.stage)
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - whatever it is, it is told with its shard
             outcome = task.error(error, bad_shard=ready)
             outcome.__cause__ = error
         yield task.number, outcome
@@ -160,7 +160,7 @@ def _serve(connection: Connection, stage: Stage[Any, Any], parent: int) -> None:
                 stage.setup()
                 ready = True
             outcome = task.run(stage)
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - whatever it is, it is told with its shard
             outcome = task.error(error, bad_shard=ready)
         try:
             connection.send(outcome)
