@@ -47,7 +47,9 @@ def prepared(saywhere: Run, tmp_path: Path) -> Path:
     for i in range(58):
         boxes = np.array([[0, 0, 0.5, 0.5], [0.2, 0.2, 1, 1]], dtype=np.float32)
         np.savez(tmp_path / "features" / f"{i}.npz", feat=np.ones((2, 4), dtype=np.float32), bbox=boxes)
-    ran = saywhere("prepare", tmp_path / "n.jsonl", "--features", tmp_path / "features", "--out", tmp_path / "data")
+    ran = saywhere(
+        "prepare", "narratives", tmp_path / "n.jsonl", "--features", tmp_path / "features", "--out", tmp_path / "data"
+    )
     assert ran.code == 0, ran.err
     assert "2 without features" in ran.out
     return tmp_path / "data"

@@ -9,12 +9,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from saywhere.build.prepare import prepare_narratives
 from saywhere.core import InvalidFile, MissingDependency, Narrative, Trace, Utterance
 from saywhere.models.mitr import RegionFeatures
-from saywhere.models.mitr.prepared import Prepared
+from saywhere.models.mitr.prepared import Prepared, split_of
 from saywhere.reproduce import mitr, mitr_guided, mitr_run
 from saywhere.reproduce.eye import all_names, patch_names
-from saywhere.reproduce.mitr_files import prepare_narratives, split_of
 from saywhere.reproduce.mitr_guided import key_boxes, prepare_guided
 from saywhere.reproduce.mitr_rows import CLAIMS, ROWS, TABLES
 from saywhere.reproduce.mitr_run import RunScale
@@ -134,7 +134,8 @@ def test_guided_captions_of_other_narratives_or_of_another_world_are_refused(
 
 def test_narratives_from_files_have_no_table_of_guided_captions(told: Prepared, tmp_path: Path) -> None:
     features = RegionFeatures(np.ones((2, 3)), [[0, 0, 0.5, 0.5], [0.5, 0.5, 1, 1]])
-    prepare_narratives(tmp_path, [narrative(str(i)) for i in range(99)], lambda _: features, {"from": "a test"})
+    images = {str(i): features for i in range(99)}
+    prepare_narratives(tmp_path, [narrative(name) for name in images], images, {"from": "a test"})
     full = replace(TINY, full=True)
     assert [table.number for table in mitr._tables(full, Prepared(tmp_path))] == [5, 2, 3, 7, 8]
     assert [table.number for table in mitr._tables(full, told)] == [5, 2, 3, 6, 7, 8]
@@ -206,11 +207,12 @@ def narrative(image_id: str, text: str = "a cup on the table") -> Narrative:
 def test_real_narratives_are_joined_with_features_and_split_by_image(tmp_path: Path) -> None:
     features = RegionFeatures(np.ones((2, 3)), [[0, 0, 0.5, 0.5], [0.5, 0.5, 1, 1]])
     told = [narrative(str(i)) for i in range(200)] + [narrative("7", ""), narrative("lost")]
-    counts = prepare_narratives(tmp_path, told, lambda i: None if i == "lost" else features, {"from": "a test"})
+    images = {str(i): features for i in range(200)}
+    counts = prepare_narratives(tmp_path, told, images, {"from": "a test"}).counts
     assert counts["train"] + counts["validation"] + counts["test"] == 200
     assert (counts["without features"], counts["without words"]) == (1, 1)
     assert 8 <= counts["test"] <= 40
     prepared = Prepared(tmp_path)
     assert all(split_of(prepared.split("test").image_name(i)) == "test" for i in range(counts["test"]))
     with pytest.raises(InvalidFile, match="no narrative falls into the split"):
-        prepare_narratives(tmp_path / "few", [narrative("1")], lambda _: features, {})
+        prepare_narratives(tmp_path / "few", [narrative("1")], images, {})

@@ -9,6 +9,7 @@ import typer
 
 import saywhere
 from saywhere.cli import (
+    answers,
     asking,
     assets,
     benchmark,
@@ -18,9 +19,9 @@ from saywhere.cli import (
     data,
     eye,
     hint,
-    hl_photos,
     look,
     patchioner,
+    prepare,
     questions,
     report,
     reproduce,
@@ -30,7 +31,6 @@ from saywhere.cli import (
     studio,
     study,
     training,
-    vqa,
     world,
 )
 from saywhere.cli.console import err
@@ -58,7 +58,7 @@ app.add_typer(collect.app, name="collect")
 app.add_typer(data.app, name="data")
 app.add_typer(score.app, name="score")
 app.add_typer(world.app, name="world")
-app.command("prepare")(training.prepare)
+app.add_typer(prepare.app, name="prepare")
 app.command("train")(training.train)
 app.command("eval")(training.evaluate)
 app.command("export")(training.export)
@@ -69,11 +69,9 @@ app.add_typer(reproduce.app, name="reproduce")
 app.add_typer(report.app, name="report")
 build.app.command("questions")(questions.questions)
 build.app.command("priors")(questions.priors)
-build.app.command("vqa")(vqa.vqa)
 build.app.command("coco")(coco.coco)
 build.app.command("eye")(eye.eye)
-build.app.command("hl")(hl_photos.hl)
-build.app.command("answers")(vqa.answers)
+build.app.command("answers")(answers.answers)
 build.app.command("visual-words")(questions.visual_words)
 build.app.command("trace-benchmark")(benchmark.trace_benchmark)
 app.add_typer(build.app, name="build")

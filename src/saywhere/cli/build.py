@@ -8,13 +8,11 @@ from typing import Annotated
 
 import typer
 
-from saywhere.cli.console import err, out, stages
+from saywhere.cli.console import out, stages, tell_left_out
 
 app = typer.Typer(
     help="Build memory banks, data sets and the parts of saywhere-base.", no_args_is_help=True, rich_markup_mode=None
 )
-
-_SHOWN = 20
 
 
 @app.callback()
@@ -49,10 +47,7 @@ def memory(
         made = build_memory(
             files, output, open_text_encoder(encoder), phrases=phrases, limit=limit, batch=batch, progress=progress
         )
-    for record in made.bad[:_SHOWN]:
-        err.print(f"left out {record}", markup=False, style="yellow")
-    if len(made.bad) > _SHOWN:
-        err.print(f"left out {len(made.bad) - _SHOWN:,} more", style="yellow")
+    tell_left_out(made.bad)
     whole = len(made.sentences) - made.phrases
     size_mb = output.stat().st_size / 1e6
     out.print(
@@ -132,10 +127,7 @@ def levels(
     folder, settings = model or Path(str(files("saywhere.models") / "base")), LevelSettings(seed=seed)
     with stages() as progress:
         made = build_levels(hl, data, folder, base_work, output, work, open_text_encoder(), settings, progress)
-    for record in made.bad[:_SHOWN]:
-        err.print(f"left out {record}", markup=False, style="yellow")
-    if len(made.bad) > _SHOWN:
-        err.print(f"left out {len(made.bad) - _SHOWN:,} more", style="yellow")
+    tell_left_out(made.bad)
     for level, told in made.told.items():
         scores = {**cider(told.said, told.wanted)["corpus"], **bleu(told.said, told.wanted)["corpus"]}
         out.print(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, TypeVar
 
@@ -31,6 +31,7 @@ err = Console(stderr=True, highlight=False, soft_wrap=True)
 T = TypeVar("T")
 MB = 1_000_000
 _QUIET_S = 10.0
+_SHOWN = 20
 _SIGNS = {"held": "✓", "not held": "✗"}
 
 
@@ -46,6 +47,14 @@ def tell_claims(claims: Iterable[Claim]) -> None:
     """A line for each claim of a paper, with its verdict."""
     for claim in claims:
         out.print(f"{_SIGNS.get(claim.verdict, '?')} {claim.text} ({claim.measure}): {claim.verdict}", markup=False)
+
+
+def tell_left_out(lines: Sequence[object]) -> None:
+    """Report what was left out: the first of it one by one, and how much more there is."""
+    for line in lines[:_SHOWN]:
+        err.print(f"left out {line}", markup=False, style="yellow")
+    if len(lines) > _SHOWN:
+        err.print(f"left out {len(lines) - _SHOWN:,} more", style="yellow")
 
 
 def counted(values: Iterable[T], doing: str, total: int | None = None) -> Iterator[T]:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.table import Table
 
-from saywhere.cli.console import counted, err, out, stages
+from saywhere.cli.console import counted, out, stages, tell_left_out
 from saywhere.cli.data import find_photo
 from saywhere.core.errors import InvalidFile
 from saywhere.formats.record import InvalidRecord
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from saywhere.build.changing_priors import PriorSplit
     from saywhere.build.photo_boxes import PhotoBoxes
 
-_SHOWN = 20
 
 Output = Annotated[
     Path, typer.Option("--out", "-o", help="File to write (.json); answers and boxes to look at go beside it.")
@@ -68,7 +67,7 @@ def questions(
     info = {"description": "questions from boxes", "seed": seed, "made_by": provenance([boxes])}
     files = write_box_questions(output, made, info)
     out.print(_question_table(made))
-    _say_bad(bad)
+    tell_left_out(bad)
     names = ", ".join(file.name for file in files)
     out.print(f"{len(made):,} questions about {len(here):,} photos, {len(bad):,} bad records: {names}", markup=False)
     if bad:
@@ -113,7 +112,7 @@ def priors(
         path = output / f"{side}.json"
         write_vqa(path, beside(path, "annotations"), [good[i] for i in indices], {**info, "side": side})
     out.print(_prior_table(split))
-    _say_bad(bad)
+    tell_left_out(bad)
     if split.left_as_they_are:
         out.print(f"left as they are: {', '.join(split.left_as_they_are)}", markup=False)
     kept = sum(map(len, split.sides.values()))
@@ -147,7 +146,7 @@ def visual_words(
     with stages() as progress:
         rows = find_visual_words(captions, classes, progress)
     write_table(output, rows)
-    _say_bad(bad)
+    tell_left_out(bad)
     sources = ", ".join(f"{count:,} by {name}" for name, count in Counter(row.source for row in rows).most_common())
     out.print(f"{output}: {len(rows):,} words ({sources}), {len(bad):,} bad records", markup=False)
     if bad:
@@ -171,13 +170,6 @@ def _captions(path: Path, bad: list[InvalidRecord]) -> dict[str, list[str]]:
         else:
             said[photo_name(record.image_id)].append(record.caption)
     return said
-
-
-def _say_bad(bad: Sequence[InvalidRecord]) -> None:
-    for record in bad[:_SHOWN]:
-        err.print(f"left out {record}", markup=False, style="yellow")
-    if len(bad) > _SHOWN:
-        err.print(f"left out {len(bad) - _SHOWN:,} more", style="yellow")
 
 
 def _question_table(made: Iterable[BoxQuestion]) -> Table:

@@ -58,25 +58,3 @@ def _checkpoint(which: str) -> Literal["best", "last"]:
     if which not in ("best", "last"):
         raise UnknownName("checkpoint", which, ("best", "last"))
     return "best" if which == "best" else "last"
-
-
-def prepare(
-    narratives: Annotated[list[Path], typer.Argument(help="Files of narratives.", show_default=False)],
-    features: Annotated[Path, typer.Option(help="Region features of the photos: npz, h5, lmdb or tsv.")],
-    output: Annotated[Path, typer.Option("--out", "-o", help="Folder to write for `train` and `reproduce --data`.")],
-    max_words: Annotated[int, typer.Option(min=2, help="Keep at most this many words of a caption.")] = 100,
-) -> None:
-    """Join narratives with the features of their photos, cut into train, validation and test by image."""
-    from saywhere.cli.data import read_narratives
-    from saywhere.models.mitr import open_features
-    from saywhere.reproduce.mitr_files import prepare_narratives
-
-    with open_features(features) as seen:
-        counts = prepare_narratives(
-            output,
-            (narrative for path in narratives for narrative in read_narratives(path, None)),
-            lambda image_id: seen[image_id] if image_id in seen else None,  # noqa: SIM401 - it has no get
-            {"files": [path.name for path in narratives], "features": features.name},
-            max_words,
-        )
-    out.print(f"{output}: " + ", ".join(f"{count:,} {name}" for name, count in counts.items()), markup=False)

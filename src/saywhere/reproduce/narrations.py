@@ -22,9 +22,8 @@ from saywhere.formats.trecs import TaggedNarration
 from saywhere.language.vocabulary import Vocabulary
 from saywhere.metrics import lbm_many
 from saywhere.models.mitr.batch import Example, example
-from saywhere.models.mitr.prepared import NarrativeItems, Prepared, PreparedNarrative, save_prepared
+from saywhere.models.mitr.prepared import NarrativeItems, Prepared, PreparedNarrative, save_prepared, split_of
 from saywhere.models.region_features import RegionFeatures
-from saywhere.reproduce.mitr_files import split_of
 
 Boxes = Mapping[str, Mapping[str, tuple[float, float, float, float]]]
 """Image → class → the largest box of that class, x1, y1, x2, y2 in fractions."""

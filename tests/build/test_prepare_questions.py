@@ -10,16 +10,17 @@ import pytest
 from PIL import Image
 from typer.testing import CliRunner
 
-from saywhere.build.vqa import VqaFiles, parse_splits, prepare_vqa
+from saywhere.build.prepare import Splits, parse_splits, prepare_questions
 from saywhere.cli.app import app
 from saywhere.core import InvalidValue
 from saywhere.models.region_features import open_features
+from saywhere.models.updown import Questions
 
 LEFT, RIGHT = (0.0, 0.0, 0.5, 1.0), (0.5, 0.0, 1.0, 1.0)
 
 
 @pytest.fixture
-def files(tmp_path: Path) -> dict[str, VqaFiles]:
+def files(tmp_path: Path) -> Splits:
     """Two questions about photo 1, one about photo 2, which has no features; one that nobody answered."""
     features = tmp_path / "features"
     features.mkdir()
@@ -35,7 +36,7 @@ def files(tmp_path: Path) -> dict[str, VqaFiles]:
     ]
     for name, content in (("questions", questions), ("annotations", answers)):
         (tmp_path / f"{name}.json").write_text(json.dumps({name: content}))
-    return {"train": VqaFiles(tmp_path / "questions.json", tmp_path / "annotations.json")}
+    return {"train": (tmp_path / "questions.json", tmp_path / "annotations.json")}
 
 
 def _hat(folder: Path) -> Path:
@@ -48,28 +49,25 @@ def _hat(folder: Path) -> Path:
     return folder
 
 
-def test_hat_maps_become_importance_of_regions(files: dict[str, VqaFiles], tmp_path: Path) -> None:
+def test_hat_maps_become_importance_of_regions(files: Splits, tmp_path: Path) -> None:
     with open_features(tmp_path / "features") as features:
-        made = prepare_vqa(tmp_path / "out", files, features, _hat(tmp_path / "hat"), lambda *_: None, least_count=1)
-    train = made.questions.split("train")
+        made = prepare_questions(tmp_path / "out", files, features, _hat(tmp_path / "hat"), lambda *_: None, 1)
+    train = Questions(tmp_path / "out").split("train")
     first, second = (train.question(i) for i in range(2))
     assert first.importance is not None
     assert first.importance.tolist() == pytest.approx([1, 0])
     assert second.importance is None
-    assert made.unasked == 1
-    reasons = [str(one) for one in made.bad]
-    assert any("zero everywhere" in reason for reason in reasons)
-    assert any("question 13 has no answers" in reason for reason in reasons)
-    assert [one.id for one in made.questions.skipped] == ["12"]
+    assert made.counts["attention maps of no question"] == 1
+    assert any("zero everywhere" in reason for reason in made.left_out)
+    assert any("question 13 has no answers" in reason for reason in made.left_out)
+    assert made.left_out[-1] == "question 12: its image is not there"
 
 
-def test_boxes_to_look_at_do_as_well_and_the_command_says_what_is_left_out(
-    files: dict[str, VqaFiles], tmp_path: Path
-) -> None:
+def test_boxes_to_look_at_do_as_well_and_the_command_says_what_is_left_out(files: Splits, tmp_path: Path) -> None:
     looked = {"attention": [{"question_id": 11, "boxes_xyxy": [RIGHT]}, {"question_id": 10, "boxes_xyxy": []}]}
     (tmp_path / "looked.json").write_text(json.dumps(looked))
-    split = f"train={files['train'].questions},{files['train'].answers}"
-    arguments = ["build", "vqa", split, "--features", str(tmp_path / "features"), "-o", str(tmp_path / "out")]
+    split = f"train={files['train'][0]},{files['train'][1]}"
+    arguments = ["prepare", "questions", split, "--features", str(tmp_path / "features"), "-o", str(tmp_path / "out")]
     result = CliRunner().invoke(app, [*arguments, "--attention", str(tmp_path / "looked.json"), "--least-count", "1"])
     assert result.exit_code == 1
     assert "2 kept, 1 hinted" in result.output
@@ -81,10 +79,10 @@ def test_boxes_to_look_at_do_as_well_and_the_command_says_what_is_left_out(
     [
         (["train"], "not of the form"),
         (["train=a.json"], "not of the form"),
-        (["test=a.json,b.json"], "nothing to learn from"),
+        (["test=a.json,b.json"], "add train=QUESTIONS,ANSWERS"),
         (["train=a,b", "train=a,b"], "given twice"),
     ],
 )
 def test_splits_that_cannot_be_are_refused(given: list[str], reason: str) -> None:
     with pytest.raises(InvalidValue, match=reason):
-        parse_splits(given)
+        parse_splits(given, "QUESTIONS,ANSWERS")
