@@ -76,25 +76,25 @@ def prepare_narratives(
     counts = {"train": 0, "validation": 0, "test": 0, "without features": 0, "without words": 0}
     kept: list[tuple[str, str, Narrative]] = []
     for narrative in narratives:
-        image = _named(narrative.image_id, features)
+        name = _named(narrative.image_id, features)
         if not narrative.words:
             counts["without words"] += 1
-        elif image is None:
+        elif name is None:
             counts["without features"] += 1
         else:
             split = split_of(narrative.image_id)
             counts[split] += 1
-            kept.append((split, image, narrative))
+            kept.append((split, name, narrative))
     for split in ("train", "validation", "test"):
         if not counts[split]:
             raise InvalidFile(out, f"no narrative falls into the split {split!r}: too few images have features")
     vocabulary = Vocabulary.of_words([n.caption for split, _, n in kept if split == "train"], vocabulary_size)
     # Words and boxes of an example depend on no image: one stands for all, and none is kept.
-    image = features[kept[0][1]]
-    examples = ((split, name, example_of(image, narrative, vocabulary, max_words)) for split, name, narrative in kept)
-    rows = [
-        PreparedNarrative(name, split, one.words, one.boxes, one.located, one.name) for split, name, one in examples
-    ]
+    any_image = features[kept[0][1]]
+    rows = []
+    for split, image, narrative in kept:
+        one = example_of(any_image, narrative, vocabulary, max_words)
+        rows.append(PreparedNarrative(image, split, one.words, one.boxes, one.located, one.name))
     save_prepared(out, features, rows, vocabulary, about)
     return Preparation(counts, ())
 
