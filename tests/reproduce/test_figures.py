@@ -18,19 +18,19 @@ from saywhere.core import InvalidValue
 from saywhere.plots.palette import DARK, LIGHT, Palette
 from saywhere.plots.sheet import new_sheet, write
 from saywhere.reproduce._cells import grid
-from saywhere.reproduce._levels import LevelScene
-from saywhere.reproduce.figures import drawn, shown_width_px
+from saywhere.reproduce._sheets import draw_levels, drawn, shown_width_px
 from saywhere.reproduce.report import write_report
-from saywhere.reproduce.results import Column, Figure, LevelExample, LevelLine, NamedBox, Results, Row, Table
+from saywhere.reproduce.results import LevelExample, Line, NamedBox, Results
+from saywhere.reproduce.tables import Column, Row, Table
 
-from .test_report import EVIL, Page, bare, out, written
+from .test_report import Page, bare, out, written
 
 __all__ = ["out"]
 
 LINES = (
-    LevelLine("object, before", "a man on a surfboard", 0.83),
-    LevelLine("scene, after", "the picture is taken in the sea", 0.714, True),
-    LevelLine("scene, after, without surfboard", "on a beach", 0.5, False),
+    Line("object, before", "a man on a surfboard", 0.83),
+    Line("scene, after", "the picture is taken in the sea", 0.714, True),
+    Line("scene, after, without surfboard", "on a beach", 0.5, False),
 )
 SEA = LevelExample("photo.png", "true scene: sea", LINES, (NamedBox("surfboard", (0.2, 0.5, 0.6, 0.8)),))
 
@@ -139,7 +139,7 @@ def test_both_forms_give_every_caption_with_its_confidence_and_whether_it_is_rig
 
 
 def test_columns_that_nobody_knows_anything_of_are_left_out(out: Path) -> None:
-    plain = LevelExample("photo.png", "", (LevelLine("scene", "in a house"), LevelLine("action", "")))
+    plain = LevelExample("photo.png", "", (Line("scene", "in a house"), Line("action", "")))
     text, page = written(bare(levels=(plain,)), out)
     assert "| Level | Caption |\n| --- | --- |\n| scene | in a house |\n| action | – |" in text
     assert "confidence " not in page.text
@@ -161,17 +161,17 @@ def test_what_was_taken_away_is_outlined_and_named_once(out: Path) -> None:
         NamedBox("cup", (0.5, 0.5, 0.9, 0.9)),
         NamedBox("fork", (0, 0, 2, 2)),
     )
-    scene = LevelScene.of(dataclasses.replace(SEA, removed=boxes), out)
-    (axes,) = scene.draw().axes
+    (axes,) = draw_levels(dataclasses.replace(SEA, removed=boxes), out).axes
     assert sorted(text.get_text() for text in axes.texts) == ["cup", "fork"]
     assert len(axes.patches) == 3 * 3 + 2
-    assert scene.removed() == "taken away, outlined: cup, fork"
-    assert len(LevelScene.of(dataclasses.replace(SEA, removed=()), out).draw().axes[0].patches) == 0
+    assert len(draw_levels(dataclasses.replace(SEA, removed=()), out).axes[0].patches) == 0
+    text, _ = written(bare(levels=(dataclasses.replace(SEA, removed=boxes),)), out)
+    assert "\ntaken away, outlined: cup, fork\n" in text
 
 
 def test_names_on_the_photo_do_not_lie_over_each_other(out: Path) -> None:
     boxes = tuple(NamedBox(f"thing {i}", (0.1, 0.1, 0.5, 0.5)) for i in range(4))
-    (axes,) = LevelScene.of(dataclasses.replace(SEA, removed=boxes), out).draw().axes
+    (axes,) = draw_levels(dataclasses.replace(SEA, removed=boxes), out).axes
     heights = sorted(text.get_position()[1] for text in axes.texts)
     assert len(heights) == 4
     assert min(np.diff(heights)) > 0.05
@@ -180,9 +180,9 @@ def test_names_on_the_photo_do_not_lie_over_each_other(out: Path) -> None:
 ODD = {
     "no photo": dataclasses.replace(SEA, photo="gone.png"),
     "no lines": dataclasses.replace(SEA, lines=()),
-    "a confidence that is no number": dataclasses.replace(SEA, lines=(LevelLine("a", "b", float("nan"), None),)),
+    "a confidence that is no number": dataclasses.replace(SEA, lines=(Line("a", "b", float("nan"), None),)),
     "a box outside": dataclasses.replace(SEA, removed=(NamedBox("W" * 99, (3, 3, 4, 4)), NamedBox("", (0, 0, 0, 0)))),
-    "endless": dataclasses.replace(SEA, heading="W" * 300, lines=(LevelLine("l" * 300, "cat " * 300),)),
+    "endless": dataclasses.replace(SEA, heading="W" * 300, lines=(Line("l" * 300, "cat " * 300),)),
 }
 
 
@@ -191,39 +191,20 @@ def test_odd_examples_make_a_report_too(out: Path, example: LevelExample) -> Non
     _, page = written(bare(levels=(example,)), out)
     assert len(images(page)) == 1
     assert "nan" not in page.text.lower()
-    assert json.loads((out / "numbers.json").read_text())["levels"][0]["heading"] == example.heading
+    assert json.loads((out / "numbers.json").read_text())["illustrations"][0]["title"] == example.heading
 
 
-def test_numbers_hold_the_captions_and_not_the_pictures(out: Path) -> None:
+def test_numbers_hold_what_is_said_of_pictures_and_not_the_pictures(out: Path) -> None:
     write_report(bare(levels=(SEA,), figures=(PLOT,)), out)
-    numbers = json.loads((out / "numbers.json").read_text())
-    assert numbers["levels"][0]["lines"][1] == {
+    figure, level = json.loads((out / "numbers.json").read_text())["illustrations"]
+    assert level["lines"][1] == {
         "label": "scene, after",
         "text": "the picture is taken in the sea",
         "confidence": 0.714,
         "good": True,
     }
-    assert "figures" not in numbers
-    write_report(bare(), out)
-    assert "levels" not in json.loads((out / "numbers.json").read_text())
-
-
-def test_all_text_of_figures_and_levels_is_escaped(out: Path) -> None:
-    from saywhere.reproduce._markdown import markdown
-    from saywhere.reproduce._page import page
-
-    figure = Figure(EVIL, PLOT.png, EVIL, EVIL, EVIL, PLOT.dark_png)
-    example = LevelExample(
-        "photo.png", EVIL, (LevelLine(EVIL, EVIL, 0.5, True),), (NamedBox(EVIL, (0, 0, 1, 1)),), EVIL
-    )
-    found = bare(figures=(figure,), levels=(example,))
-    levels = [LevelScene.of(example, out)]
-    text = markdown(found, [], {"figure-1": "p", "levels 1": "q"}, levels=levels)
-    shown = Page(page(found, [], {}, levels=levels))
-    assert "script" not in [tag for tag, _ in shown.tags]
-    assert "<script>alert(1)</script>" in shown.text
-    assert "<script" not in text.replace("\\<script", "")
-    assert len([line for line in text.splitlines() if line.startswith("# ")]) == 1
+    assert (figure["picture"], figure["dark"]) == ("pictures/figure-1-light.png", "pictures/figure-1-dark.png")
+    assert set(figure) == set(level)
 
 
 def test_the_same_figures_and_levels_give_the_same_bytes(out: Path) -> None:

@@ -12,21 +12,29 @@ import torch
 
 from saywhere.core import InvalidFile
 from saywhere.models.updown import QuestionBatch, Questions, UpDnVqa
-from saywhere.reproduce import hint_rows as rows
-from saywhere.reproduce.hint import HintPlan, reproduce_hint
+from saywhere.reproduce import hint as rows
+from saywhere.reproduce import hint_measure as measures
+from saywhere.reproduce.experiment import Job, recipe_of, titles_of
+from saywhere.reproduce.eyes import RegionEye, crops_of, region_boxes, region_features, train_region_eye
+from saywhere.reproduce.hint import (
+    CAPTION,
+    VQA,
+    HintExperiment,
+    HintRow,
+    HintScale,
+    section_claims,
+    section_sweeps,
+    section_tables,
+)
+from saywhere.reproduce.hint_data import HintWorld, prepare_hint_world
 from saywhere.reproduce.hint_measure import _faithfulness, _removal
-from saywhere.reproduce.hint_run import CAPTION, VQA, HintJob, HintScale, recipe_of
-from saywhere.reproduce.hint_tables import section_claims, section_sweeps, section_tables
-from saywhere.reproduce.hint_world import HintWorldScale, prepare_hint_world
-from saywhere.reproduce.region_eye import RegionEye, crops_of, region_boxes, see_regions, train_region_eye
 from saywhere.reproduce.results import Results
+from saywhere.reproduce.tables import Scoreboard
 from saywhere.world import make_scene
 
-WORLD = HintWorldScale(
-    train=160, validation=30, test=60, questions=4, captions=1, eye_scenes=12, eye_steps=3, eye_size=16
-)
+WORLD = HintWorld(train=160, validation=30, test=60, questions=4, captions=1, eye_scenes=12, eye_steps=3, eye_size=16)
 SMALL = HintScale(base_steps=6, steps=3, batch=8, width=12, embedding=8, explained=20, faithful=10, trained=30, beams=1)
-PLAN = HintPlan(
+PLAN = HintExperiment(
     seeds=(0,),
     workers=0,
     world=WORLD,
@@ -38,7 +46,7 @@ PLAN = HintPlan(
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Results]:
     out = tmp_path_factory.mktemp("hint")
-    return out, reproduce_hint(out, PLAN, lambda what, done, total: None)
+    return out, PLAN.run(out, lambda what, done, total: None)
 
 
 def test_every_row_is_in_the_report_with_every_measure(made: tuple[Path, Results]) -> None:
@@ -51,7 +59,7 @@ def test_every_row_is_in_the_report_with_every_measure(made: tuple[Path, Results
         for row in table.rows:
             assert {column.name for column in table.columns} <= row.scores[0].keys()
     assert all(0 <= row.scores[0]["changed all"] <= 100 for row in accuracy.rows)
-    assert all(-1 <= row.scores[0][rows.RANKED.name] <= 1 for row in grounding.rows)
+    assert all(-1 <= row.scores[0][measures.RANKED.name] <= 1 for row in grounding.rows)
 
 
 def test_the_report_shows_base_hint_and_people_side_by_side(made: tuple[Path, Results]) -> None:
@@ -66,16 +74,16 @@ def test_the_report_shows_base_hint_and_people_side_by_side(made: tuple[Path, Re
 
 def test_what_is_done_is_not_done_again(made: tuple[Path, Results]) -> None:
     out, results = made
-    before = {path: path.stat().st_mtime_ns for path in out.rglob("scores.json")}
-    again = reproduce_hint(out, PLAN, lambda what, done, total: None)
-    assert {path: path.stat().st_mtime_ns for path in out.rglob("scores.json")} == before
+    before = {path: path.stat().st_mtime_ns for path in out.rglob("measured.json")}
+    again = PLAN.run(out, lambda what, done, total: None)
+    assert {path: path.stat().st_mtime_ns for path in out.rglob("measured.json")} == before
     assert len(before) == len(rows.MAIN) + len(rows.SWEPT) + len(rows.CAPTIONING)
     assert again.tables == results.tables
 
 
 def test_a_run_with_other_settings_does_not_go_on_from_these_results(made: tuple[Path, Results]) -> None:
     with pytest.raises(InvalidFile, match="other settings"):
-        reproduce_hint(made[0], replace(PLAN, seeds=(0, 1)), lambda what, done, total: None)
+        replace(PLAN, seeds=(0, 1)).run(made[0], lambda what, done, total: None)
 
 
 def test_the_two_tests_ask_about_the_same_scenes_with_other_priors(made: tuple[Path, Results]) -> None:
@@ -102,9 +110,9 @@ def test_a_world_that_is_there_is_not_drawn_again(made: tuple[Path, Results]) ->
 
 
 @pytest.mark.parametrize("row", [*rows.MAIN, *rows.SWEPT], ids=lambda row: row.key)
-def test_every_row_has_the_same_budget_and_start(row: rows.HintRow, tmp_path: Path) -> None:
+def test_every_row_has_the_same_budget_and_start(row: HintRow, tmp_path: Path) -> None:
     start = None if row.key == rows.BASE else tmp_path
-    recipe = recipe_of(HintJob(VQA, row, 3, tmp_path, tmp_path / "run", SMALL, start))
+    recipe = recipe_of(Job(PLAN, row, 3, tmp_path, tmp_path / "run", start, f"world {VQA}"))
     hint = recipe.model.get("hint", {})
     assert recipe.seed == 3
     assert recipe.train.steps == (SMALL.base_steps if row.key == rows.BASE else SMALL.steps)
@@ -139,12 +147,12 @@ def _batch() -> QuestionBatch:
 
 def test_taking_away_what_matters_to_people_costs_the_answer() -> None:
     found = _removal(_CountsBlank(), _batch(), torch.Generator().manual_seed(0))
-    assert found[rows.DROP.name].tolist() == [100.0]
+    assert found[measures.DROP.name].tolist() == [100.0]
 
 
 def test_taking_away_as_much_by_chance_costs_a_quarter_of_the_answers() -> None:
     generator = torch.Generator().manual_seed(0)
-    drops = [_removal(_CountsBlank(), _batch(), generator)[rows.DROP_RANDOM.name][0] for _ in range(400)]
+    drops = [_removal(_CountsBlank(), _batch(), generator)[measures.DROP_RANDOM.name][0] for _ in range(400)]
     assert np.mean(drops) == pytest.approx(25, abs=6)
 
 
@@ -154,25 +162,26 @@ def test_an_explanation_that_is_the_model_itself_is_faithful() -> None:
     batch = _batch()
     score = AnswerScore(_CountsBlank(), batch.questions, batch.targets)
     found = _faithfulness(score, batch.regions, batch.present)
-    assert found[rows.TRUE_GRADIENTS.name].tolist() == pytest.approx([1.0])
+    assert found[measures.TRUE_GRADIENTS.name].tolist() == pytest.approx([1.0])
     # Attention is even, so it has no order to compare.
-    assert math.isnan(found[rows.TRUE_ATTENTION.name][0])
-    assert found[rows.DELETION.name][0] < 0.2 < 0.8 < found[rows.INSERTION.name][0]
+    assert math.isnan(found[measures.TRUE_ATTENTION.name][0])
+    assert found[measures.DELETION.name][0] < 0.2 < 0.8 < found[measures.INSERTION.name][0]
 
 
-def _scores(gain: float) -> dict[tuple[str, int], dict[str, float]]:
+def _scores(gain: float) -> Scoreboard:
     """Rows of which only HINT is better than the others, by about as much in every measure."""
-    measures = {c.name for c in (*rows.ACCURACY, *rows.GROUNDING, *rows.CAPTION_MEASURES)}
-    return {
-        (key, seed): dict.fromkeys(measures, 10 + 0.01 * seed + (gain + 0.01 * seed if key == rows.HINT else 0))
+    names = {c.name for c in (*measures.ACCURACY, *measures.GROUNDING, *measures.CAPTION_MEASURES)}
+    scores = {
+        (key, seed): dict.fromkeys(names, 10 + 0.01 * seed + (gain + 0.01 * seed if key == rows.HINT else 0))
         for key in rows.ROWS
         for seed in range(5)
     }
+    return Scoreboard(titles_of(rows.ROWS.values()), range(5), scores, "the world")
 
 
 def test_claims_follow_the_numbers() -> None:
     scores = _scores(2.0)
-    claims = section_claims("the world", range(5), scores, scores)
+    claims = section_claims(scores, scores)
     verdicts = {claim.text: claim.verdict for claim in claims}
     assert verdicts["world: HINT reduces language bias: it is better where priors change"] == "held"
     assert verdicts["world: Human hints are no better than random ones where priors change"] == "not held"
@@ -181,14 +190,14 @@ def test_claims_follow_the_numbers() -> None:
 
 
 def test_the_sweep_begins_with_the_run_without_hints() -> None:
-    [accuracy, ranked] = section_sweeps("the world", range(5), _scores(2.0))
+    [accuracy, ranked] = section_sweeps(_scores(2.0))
     assert [point[0] for point in accuracy.series["HINT"]] == [0, 1.5, 3, 6, 12]
     assert accuracy.series["HINT"][3][1] == pytest.approx(12.04)
     assert ranked.paper == ()
 
 
 def test_the_papers_numbers_stand_beside_their_measures() -> None:
-    first = section_tables("the world", range(5), _scores(1.0), _scores(1.0))[0]
+    first = section_tables(_scores(1.0), _scores(1.0))[0]
     hint = next(row for row in first.rows if row.name == "HINT")
     assert hint.paper["changed all"] == 46.73
     assert hint.paper["same other"] == 55.56
@@ -197,8 +206,10 @@ def test_the_papers_numbers_stand_beside_their_measures() -> None:
 
 def test_an_eye_sees_every_thing_and_the_whole() -> None:
     scene = make_scene(3, 0, 64)
-    eye = train_region_eye([make_scene(3, i, 64) for i in range(6)], steps=2, seed=0, size=8, batch=8)
-    seen = see_regions(eye, scene)
+    eye = train_region_eye(
+        [make_scene(3, i, 64) for i in range(6)], steps=2, seed=0, progress=lambda *_: None, size=8, batch=8
+    )
+    seen = region_features(eye, scene)
     assert len(seen) == len(scene.things) + 1
     np.testing.assert_allclose(np.linalg.norm(seen.features, axis=1), 3, rtol=1e-4)
     assert crops_of(scene, region_boxes(scene)).shape == (len(seen), 3, 32, 32)
@@ -206,12 +217,12 @@ def test_an_eye_sees_every_thing_and_the_whole() -> None:
 
 def test_the_same_seed_gives_the_same_eye() -> None:
     scenes = [make_scene(3, i, 64) for i in range(4)]
-    one, two = (train_region_eye(scenes, steps=2, seed=5, size=8, batch=8) for _ in range(2))
+    one, two = (train_region_eye(scenes, steps=2, seed=5, progress=lambda *_: None, size=8, batch=8) for _ in range(2))
     crops = crops_of(scenes[0], region_boxes(scenes[0]))
     assert isinstance(one, RegionEye)
     torch.testing.assert_close(one(crops), two(crops))
 
 
 def test_a_quick_plan_says_that_it_decides_nothing(made: tuple[Path, Results]) -> None:
-    assert replace(HintPlan.quick(), workers=0).seeds == (0,)
+    assert HintExperiment.quick(workers=0).seeds == (0,)
     assert any("decides nothing" in remark for remark in made[1].remarks)

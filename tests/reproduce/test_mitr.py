@@ -13,20 +13,20 @@ from saywhere.build.prepare import prepare_narratives
 from saywhere.core import InvalidFile, MissingDependency, Narrative, Trace, Utterance
 from saywhere.models.mitr import RegionFeatures
 from saywhere.models.mitr.prepared import Prepared, split_of
-from saywhere.reproduce import mitr, mitr_guided, mitr_run
-from saywhere.reproduce.eye import all_names, patch_names
-from saywhere.reproduce.mitr_guided import key_boxes, prepare_guided
-from saywhere.reproduce.mitr_rows import CLAIMS, ROWS, TABLES
-from saywhere.reproduce.mitr_run import RunScale
-from saywhere.reproduce.mitr_world import WorldScale, prepare_world, regions_of
-from saywhere.reproduce.results import Column, Results, Row, judge
+from saywhere.reproduce import caption_metrics, mitr_data
+from saywhere.reproduce.experiment import Job, run_job
+from saywhere.reproduce.eyes import all_names, patch_names
+from saywhere.reproduce.mitr import CLAIMS, ROWS, TABLES, MitrExperiment
+from saywhere.reproduce.mitr_data import MitrWorld, key_boxes, prepare_guided, prepare_world, regions_of
+from saywhere.reproduce.mitr_measure import MitrScale
+from saywhere.reproduce.results import Results
 from saywhere.world import ObjectCaption, make_scene, object_captions
 
-TINY = mitr.Plan(
+TINY = MitrExperiment(
     seeds=(0,),
     workers=0,
-    world=WorldScale(train=12, validation=4, test=5, eye_scenes=4, eye_steps=2, eye_size=16),
-    run=RunScale(steps=3, batch=4, width=8, heads=2, beams=2, test=5),
+    world=MitrWorld(train=12, validation=4, test=5, eye_scenes=4, eye_steps=2, eye_size=16),
+    scale=MitrScale(steps=3, batch=4, width=8, heads=2, beams=2, test=5),
 )
 
 
@@ -34,21 +34,21 @@ def test_everything_runs_and_an_interrupted_run_goes_on(tmp_path: Path, monkeypa
     def no_java() -> None:
         raise MissingDependency("a Java runtime", "METEOR", "install one")
 
-    monkeypatch.setattr(mitr, "MeteorTool", no_java)
+    monkeypatch.setattr(caption_metrics, "MeteorTool", no_java)
     said: list[str] = []
-    results = mitr.reproduce(tmp_path, TINY, lambda what, done, total: said.append(what))
+    results = TINY.run(tmp_path, lambda what, done, total: said.append(what))
     assert [table.number for table in results.tables] == [5, 2, 3]
-    assert {claim.text for claim in results.claims} == {text for text, test, *_ in CLAIMS if test != "guided"}
+    assert {claim.text for claim in results.claims} == {plan.text for test, plan in CLAIMS if test != "guided"}
     assert {"drawing and narrating scenes", "training", "scoring captions"} <= set(said)
     assert any("a Java runtime" in remark for remark in results.remarks)
     assert json.loads((tmp_path / "numbers.json").read_text())["seeds"] == [0]
     page = (tmp_path / "report.html").read_text()
     assert "MITR, Task 1 + 2 + cycle_b" in page
-    kept = (tmp_path / "runs" / "task12-0" / "made.json").stat().st_mtime_ns
-    (tmp_path / "runs" / "task1-0" / "made.json").unlink()
-    full = mitr.reproduce(tmp_path, replace(TINY, full=True), lambda *_: None)
+    kept = (tmp_path / "runs" / "task12-0" / "measured.json").stat().st_mtime_ns
+    (tmp_path / "runs" / "task1-0" / "measured.json").unlink()
+    full = replace(TINY, full=True).run(tmp_path, lambda *_: None)
     assert full.tables[:3] == results.tables
-    assert (tmp_path / "runs" / "task12-0" / "made.json").stat().st_mtime_ns == kept
+    assert (tmp_path / "runs" / "task12-0" / "measured.json").stat().st_mtime_ns == kept
     _check_guided(full, tmp_path)
 
 
@@ -77,12 +77,10 @@ def test_a_run_that_was_interrupted_leaves_nothing_to_be_taken_for_a_result(
     class Stopped:
         status = "interrupted"
 
-    monkeypatch.setattr(mitr_run, "recipe_of", lambda job: None)
-    monkeypatch.setattr(mitr_run, "train", lambda recipe, folder: Stopped())
-    job = mitr_run.Job(ROWS["task1"], 0, tmp_path, tmp_path / "run", RunScale())
+    monkeypatch.setattr("saywhere.reproduce.experiment.train", lambda recipe, folder: Stopped())
     with pytest.raises(KeyboardInterrupt):
-        mitr_run.run_job(job)
-    assert not (tmp_path / "run" / "made.json").exists()
+        run_job(Job(TINY, ROWS["task1"], 0, tmp_path, tmp_path / "run"))
+    assert not (tmp_path / "run" / "measured.json").exists()
 
 
 @pytest.fixture(scope="module")
@@ -127,7 +125,7 @@ def test_guided_captions_of_other_narratives_or_of_another_world_are_refused(
     prepare_world(tmp_path / "other", replace(TINY.world, seed=5), lambda *_: None)
     with pytest.raises(InvalidFile, match="belongs to other narratives"):
         prepare_guided(tmp_path / "guided", Prepared(tmp_path / "other"), lambda *_: None)
-    monkeypatch.setattr(mitr_guided, "make_scene", lambda seed, index, size: make_scene(seed + 1, index, size))
+    monkeypatch.setattr(mitr_data, "make_scene", lambda seed, index, size: make_scene(seed + 1, index, size))
     with pytest.raises(InvalidFile, match="no longer drawn as it was"):
         prepare_guided(tmp_path / "anew", told, lambda *_: None)
 
@@ -137,47 +135,22 @@ def test_narratives_from_files_have_no_table_of_guided_captions(told: Prepared, 
     images = {str(i): features for i in range(99)}
     prepare_narratives(tmp_path, [narrative(name) for name in images], images, {"from": "a test"})
     full = replace(TINY, full=True)
-    assert [table.number for table in mitr._tables(full, Prepared(tmp_path))] == [5, 2, 3, 7, 8]
-    assert [table.number for table in mitr._tables(full, told)] == [5, 2, 3, 6, 7, 8]
+    assert [table.number for table in full.tables(Prepared(tmp_path))] == [5, 2, 3, 7, 8]
+    assert [table.number for table in full.tables(told)] == [5, 2, 3, 6, 7, 8]
 
 
 def test_every_row_and_claim_can_be_looked_up() -> None:
     for table in TABLES:
-        for key, numbers in table.rows.items():
+        for key in table.rows:
             assert set(table.tests) <= set(ROWS[key].tests)
-            assert len(numbers) == len(table.columns)
+            assert set(ROWS[key].paper) <= {column.name for table in TABLES for column in table.columns}
             # A row is trained in one of two rounds, so the one it starts from starts from none.
             assert not ROWS[key].start or not ROWS[ROWS[key].start].start
             assert not ROWS[key].start or any(ROWS[key].start in one.rows for one in TABLES if not one.full)
-    for _, test, measure, better, worse in CLAIMS:
-        assert test in ROWS[better].tests
-        assert test in ROWS[worse].tests
-        assert measure in {column.name for table in TABLES for column in table.columns}
-
-
-@pytest.mark.parametrize(
-    ("better", "worse", "lower", "verdict"),
-    [
-        ([3.0, 3.1, 2.9], [1.0, 1.1, 1.0], False, "held"),
-        ([3.0, 3.1, 2.9], [1.0, 1.1, 1.0], True, "not held"),
-        ([1.0, 3.0, 2.0], [2.0, 2.1, 1.9], False, "undecided"),
-        ([3.0], [1.0], False, "undecided"),
-    ],
-)
-def test_a_claim_is_judged_by_the_interval_of_its_paired_differences(
-    better: list[float], worse: list[float], lower: bool, verdict: str
-) -> None:
-    rows = [Row(name, tuple({"m": v} for v in values)) for name, values in (("a", better), ("b", worse))]
-    claim = judge("a beats b", Column("m", lower_is_better=lower), *rows)
-    assert claim.verdict == verdict
-    assert np.mean(claim.differences) == pytest.approx((1 - 2 * lower) * (np.mean(better) - np.mean(worse)))
-
-
-def test_the_interval_is_students() -> None:
-    rows = [Row(name, tuple({"m": v} for v in values)) for name, values in (("a", [1.0, 2.0, 4.0]), ("b", [0.0] * 3))]
-    claim = judge("a beats b", Column("m"), *rows)
-    # mean 7/3, sd 1.5275, t(0.975, 2) = 4.3027
-    assert (claim.low, claim.high) == pytest.approx((7 / 3 - 3.7945, 7 / 3 + 3.7945), abs=1e-3)
+    for test, plan in CLAIMS:
+        assert test in ROWS[plan.better].tests
+        assert test in ROWS[plan.worse].tests
+        assert plan.measure in {column for table in TABLES for column in table.columns}
 
 
 def test_a_patch_is_named_after_what_covers_it() -> None:

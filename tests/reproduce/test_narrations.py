@@ -15,11 +15,11 @@ from saywhere.formats.trecs import TaggedNarration
 from saywhere.models.mitr import RegionFeatures
 from saywhere.models.mitr.prepared import Prepared
 from saywhere.models.region_features import view_regions
-from saywhere.reproduce import mitr, mitr_narrations
-from saywhere.reproduce.mitr_narrations import NarrationPlan, reproduce_narrations
-from saywhere.reproduce.mitr_run import RunScale
+from saywhere.reproduce import caption_metrics, narrations
+from saywhere.reproduce.mitr_measure import MitrScale
 from saywhere.reproduce.narrations import (
     NarrationScale,
+    NarrationsExperiment,
     distances,
     guesses,
     prepare_narrations,
@@ -101,9 +101,9 @@ def test_the_whole_experiment_runs(boxes: Path, tmp_path: Path, monkeypatch: pyt
     class Seen(dict[str, View]):
         ids = tuple(seen)
 
-    monkeypatch.setattr(mitr, "MeteorTool", no_java)
-    monkeypatch.setattr(mitr_narrations, "open_encoder", lambda name, px: "an encoder that sees noise")
-    monkeypatch.setattr(mitr_narrations, "extract", lambda photos, out, encoder, progress: Seen(seen))
+    monkeypatch.setattr(caption_metrics, "MeteorTool", no_java)
+    monkeypatch.setattr(narrations, "open_encoder", lambda name, px: "an encoder that sees noise")
+    monkeypatch.setattr(narrations, "extract", lambda photos, out, encoder, progress: Seen(seen))
     stem = tmp_path / "val"
     lines = {
         "ids": [f"{i}_1" for i in range(80)],
@@ -112,14 +112,14 @@ def test_the_whole_experiment_runs(boxes: Path, tmp_path: Path, monkeypatch: pyt
     }
     for part, rows in lines.items():
         stem.with_name(f"val.{part}.txt").write_text("\n".join(rows))
-    plan = NarrationPlan(
-        stem.with_name("val.ids.txt"),
-        boxes,
-        photos,
-        data=NarrationScale(size=3),
-        run=RunScale(steps=2, batch=4, width=8, heads=2, beams=2, test=5),
+    experiment = NarrationsExperiment(
+        ids=stem.with_name("val.ids.txt"),
+        boxes=boxes,
+        photos=photos,
+        narrations=NarrationScale(size=3),
+        scale=MitrScale(steps=2, batch=4, width=8, heads=2, beams=2, test=5),
     )
-    results = reproduce_narrations(tmp_path / "out", plan, lambda *_: None)
+    results = experiment.run(tmp_path / "out", lambda *_: None)
     assert [row.name for row in results.tables[0].rows][-1] == "MITR, Task 1 + 2 + 3"
     assert len(results.claims) == 4
     assert "pseudo-trace" in (tmp_path / "out" / "report.md").read_text()

@@ -10,38 +10,40 @@ import msgspec
 import numpy as np
 import pytest
 import typer
-from hypothesis import given
-from hypothesis import strategies as st
 from PIL import Image
 from typer.testing import CliRunner
 
 from saywhere.build.region_texts import ClassBox
-from saywhere.cli import patchioner as command
+from saywhere.cli import reproduce as command
 from saywhere.core import InvalidFile, InvalidValue
 from saywhere.formats.coco_classes import COCO_CLASSES
 from saywhere.models.patchioner.gap import Direct, MemoryGap
 from saywhere.models.patchioner.grounding import NounPhrase
 from saywhere.models.patchioner.seer import Manners, Seer, save_config
 from saywhere.models.search import GenerationConfig
-from saywhere.reproduce import mitr
-from saywhere.reproduce.bootstrap import judge_photos, paired_interval
-from saywhere.reproduce.patchioner import PHOTOS_PAGE, PatchionerPlan, reproduce_patchioner
-from saywhere.reproduce.patchioner_data import listed_photos, read_held_out
-from saywhere.reproduce.patchioner_looks import DETECTED, FOUND, WHOLE, ask, detected_places, distances, recalls
-from saywhere.reproduce.patchioner_rows import (
+from saywhere.reproduce.caption_metrics import CaptionMetrics
+from saywhere.reproduce.patchioner import PHOTOS_PAGE, PatchionerExperiment
+from saywhere.reproduce.patchioner_data import box_task, listed_photos, read_held_out
+from saywhere.reproduce.patchioner_measure import (
+    DETECTED,
+    FOUND,
     INSTEAD,
     NOTHING,
     OWN,
     SHIPPED,
-    Answers,
+    WHOLE,
+    CaptionRows,
     Key,
     bridge_for,
+    detected_places,
+    distances,
     gaps,
+    look_at,
     memory_name,
     own_gap,
+    recalls,
     references_of,
 )
-from saywhere.reproduce.region_tasks import box_task
 from saywhere.reproduce.results import Results
 from saywhere.vision import Found
 from tests.models import patchioner_seeing as tiny
@@ -100,19 +102,20 @@ def data(tmp_path: Path) -> Path:
 def no_tools(monkeypatch: pytest.MonkeyPatch) -> None:
     """Neither Java nor a parser of English: this is about rows, not about those measures."""
 
-    def enter(self: mitr.CaptionJudge) -> mitr.CaptionJudge:
+    def enter(self: CaptionMetrics) -> CaptionMetrics:
         self.missing.append("Not measured: METEOR")
         return self
 
-    monkeypatch.setattr(mitr.CaptionJudge, "__enter__", enter)
+    monkeypatch.setattr(CaptionMetrics, "__enter__", enter)
 
 
-def plan(data: Path, **changes: Any) -> PatchionerPlan:
-    return PatchionerPlan(data, data.parent / "list.txt", bridge_steps=2, shown=2, **changes)
+def experiment(data: Path, seers: dict[str, Seer], **changes: Any) -> PatchionerExperiment:
+    shape = {"bridge_steps": 2, "shown": 2, **changes}
+    return PatchionerExperiment(seers=seers, data=data, photos=data.parent / "list.txt", **shape)
 
 
 def run(data: Path, out: Path, seers: dict[str, Seer] | None = None) -> Results:
-    return reproduce_patchioner(out, plan(data), seers or {"zero-shot": a_seer(), "paired": a_seer()}, quiet)
+    return experiment(data, seers or {"zero-shot": a_seer(), "paired": a_seer()}).run(out, quiet)
 
 
 # Data
@@ -196,17 +199,17 @@ def test_boxes_of_one_photo_have_ids_of_their_own() -> None:
 
 def test_every_photo_is_looked_at_once_and_in_a_second_run_not_at_all(data: Path, tmp_path: Path) -> None:
     held, seer = read_held_out(data, NAMES), a_seer()
-    first = ask(held, seer, tmp_path / "views", quiet)
+    first = look_at(held, seer, tmp_path / "views", quiet)
     # All three photos have the same pixels, so one look serves them all.
     assert first.looks == 1
-    second = ask(held, seer, tmp_path / "views", quiet)
+    second = look_at(held, seer, tmp_path / "views", quiet)
     assert second.looks == 0
     np.testing.assert_array_equal(first.boxes.vectors["touch"], second.boxes.vectors["touch"])
 
 
 def test_vectors_are_those_that_the_seer_itself_gives(data: Path, tmp_path: Path) -> None:
     held, seer = read_held_out(data, NAMES), a_seer()
-    asked = ask(held, seer, tmp_path / "views", quiet)
+    asked = look_at(held, seer, tmp_path / "views", quiet)
     look = seer.look(held.photos[NAMES[0]])
     own = [item.region for item in held.boxes.items if item.image_id == NAMES[0]]
     np.testing.assert_allclose(asked.boxes.vectors["touch"][:3], look.sight.vectors(own), atol=1e-6)
@@ -216,20 +219,20 @@ def test_vectors_are_those_that_the_seer_itself_gives(data: Path, tmp_path: Path
 
 def test_classes_are_pointed_at_and_what_is_too_unlike_is_not(data: Path, tmp_path: Path) -> None:
     held = read_held_out(data, NAMES)
-    pointed = ask(held, a_seer(), tmp_path / "views", quiet).pointed
+    pointed = look_at(held, a_seer(), tmp_path / "views", quiet).pointed
     assert set(pointed) == {(name, thing) for name in NAMES for thing in tiny.THINGS}
     assert pointed[NAMES[0], "dog"] == tiny.TOP_RIGHT
     # Of known kinds that the detector did not find, only what is like enough.
     blind = a_seer(least_missed=0.9)
     blind.detector = NamedFinder(())
-    assert ask(held, blind, tmp_path / "blind", quiet).pointed[NAMES[0], "dog"] == tiny.TOP_RIGHT
+    assert look_at(held, blind, tmp_path / "blind", quiet).pointed[NAMES[0], "dog"] == tiny.TOP_RIGHT
     blind.manners = Manners(least_missed=1.1)
-    assert set(ask(held, blind, tmp_path / "blind", quiet).pointed.values()) == {None}
+    assert set(look_at(held, blind, tmp_path / "blind", quiet).pointed.values()) == {None}
 
 
 def test_words_found_in_their_pseudo_boxes_are_at_distance_zero(data: Path, tmp_path: Path) -> None:
     held = read_held_out(data, NAMES)
-    asked = ask(held, a_seer(), tmp_path / "views", quiet)
+    asked = look_at(held, a_seer(), tmp_path / "views", quiet)
     far = distances(asked.traced, held.narrations)
     assert far[FOUND].tolist() == far[DETECTED].tolist() == [0.0]
     # cat: 0.5 off in x2; cup: 0.5 off in x1 and y1; two words each, four coordinates.
@@ -243,7 +246,7 @@ def test_narrations_listed_in_another_order_than_their_photos_keep_their_own_tra
     held = read_held_out(data, NAMES)
     assert list(held.photos)[:2] == ["000000000003", "000000000001"]
     assert [one.image_id[-1] for one in held.narrations] == ["1", "3", "1"]
-    asked = ask(held, a_seer(), tmp_path / "views", quiet)
+    asked = look_at(held, a_seer(), tmp_path / "views", quiet)
     expected = [[box] * 2 for box in (tiny.BOTTOM_RIGHT, tiny.LEFT, tiny.TOP_RIGHT)]
     for who in (FOUND, DETECTED):
         np.testing.assert_allclose(asked.traced[who], expected)
@@ -287,16 +290,16 @@ def test_the_gap_that_a_seer_closes_is_among_the_rows(gap: Any, name: str) -> No
     assert name in gaps(seer, None)
 
 
-def answers(data: Path, tmp_path: Path, seer: Seer) -> Answers:
-    asked = ask(read_held_out(data, NAMES), seer, tmp_path / "views", quiet)
-    return Answers(asked, {"one": seer}, gaps(seer, None), {}, quiet)
+def answers(data: Path, tmp_path: Path, seer: Seer) -> CaptionRows:
+    asked = look_at(read_held_out(data, NAMES), seer, tmp_path / "views", quiet)
+    return CaptionRows(asked, {"one": seer}, gaps(seer, None), {}, quiet)
 
 
 def test_captions_are_those_that_the_seer_itself_writes(data: Path, tmp_path: Path) -> None:
     seer = a_seer()
     made = answers(data, tmp_path, seer)
     look = seer.look(tiny.photo())
-    regions = [item.region for item in made.asked.boxes.task.items[:3]]
+    regions = [item.region for item in made.looked.boxes.task.items[:3]]
     said = made.captions(Key("boxes", "one", NOTHING))
     assert [*said.values()][:3] == [one.text for one in look.captions(regions)] == ["a cat", "a dog", "a cup"]
     assert made.scores(Key("boxes", "one", NOTHING)) == {
@@ -342,17 +345,17 @@ def test_as_shipped_photos_and_sets_are_written_by_consensus_and_boxes_are_not(d
     assert careful != plain
     assert set(made.captions(Key("images", "one", gap, beams=OWN)).values()) == {careful}
     assert set(made.captions(Key("images", "one", gap)).values()) == {plain}
-    regions = [item.region for item in made.asked.boxes.task.items[:3]]
+    regions = [item.region for item in made.looked.boxes.task.items[:3]]
     said = made.captions(Key("boxes", "one", gap, beams=OWN))
     assert [*said.values()][:3] == [one.text for one in look.captions(regions)]
-    assert made.asked.sets is not None
-    scene = look.captions([item.region for item in made.asked.sets.task.items])
+    assert made.looked.sets is not None
+    scene = look.captions([item.region for item in made.looked.sets.task.items])
     assert [*made.captions(Key("sets", "one", gap, beams=OWN)).values()] == [one.text for one in scene]
 
 
 def test_a_bridge_is_learnt_once_and_learnt_anew_for_another_memory(data: Path, tmp_path: Path) -> None:
     seer = a_seer()
-    asked = ask(read_held_out(data, NAMES), seer, tmp_path / "views", quiet)
+    asked = look_at(read_held_out(data, NAMES), seer, tmp_path / "views", quiet)
     steps: list[int] = []
 
     def count(doing: str, done: int, total: int) -> None:
@@ -368,7 +371,7 @@ def test_a_bridge_is_learnt_once_and_learnt_anew_for_another_memory(data: Path, 
 
 def test_references_are_those_of_the_items(data: Path, tmp_path: Path) -> None:
     made = answers(data, tmp_path, a_seer())
-    assert references_of(made.asked.boxes)[f"{NAMES[0]}/1"] == ["dog"]
+    assert references_of(made.looked.boxes)[f"{NAMES[0]}/1"] == ["dog"]
 
 
 # The whole
@@ -401,8 +404,8 @@ def test_a_whole_run_writes_tables_claims_and_pages(data: Path, tmp_path: Path) 
 @pytest.mark.usefixtures("no_tools")
 def test_a_run_without_entities_or_bridge_says_what_is_left_out(data: Path, tmp_path: Path) -> None:
     (data.parent / "entities" / "coco_entities_test.json").unlink()
-    short = PatchionerPlan(data, data.parent / "list.txt", bridge_steps=0, shown=0)
-    results = reproduce_patchioner(tmp_path / "out", short, {"zero-shot": a_seer()}, quiet)
+    short = experiment(data, {"zero-shot": a_seer()}, bridge_steps=0, shown=0)
+    results = short.run(tmp_path / "out", quiet)
     assert any("no entities" in remark for remark in results.remarks)
     assert not any("bridge" in row.name for table in results.tables for row in table.rows)
     assert not (tmp_path / "out" / "bridge").exists()
@@ -416,7 +419,7 @@ def test_the_command_says_each_verdict_and_where_the_report_is(
     app = typer.Typer()
     app.command()(command.patchioner)
     arguments = ["--data", str(data), "--photos", str(data.parent / "list.txt"), "--limit", "2", "--quick"]
-    monkeypatch.setattr("saywhere.reproduce.patchioner.QUICK_BRIDGE_STEPS", 0)
+    monkeypatch.setattr("saywhere.reproduce.patchioner._QUICK_BRIDGE_STEPS", 0)
     told = CliRunner().invoke(app, [*arguments, "--out", str(tmp_path / "out"), "--model", "tiny"])
     assert told.exit_code == 0, told.output
     numbers = json.loads((tmp_path / "out" / "numbers.json").read_bytes())
@@ -458,7 +461,7 @@ def test_a_photo_that_cannot_be_read_ends_the_run_and_is_named(data: Path, tmp_p
 
 def test_a_run_without_writers_or_into_a_file_is_refused(data: Path, tmp_path: Path) -> None:
     with pytest.raises(InvalidValue, match="none"):
-        reproduce_patchioner(tmp_path / "out", plan(data), {}, quiet)
+        experiment(data, {})
     (tmp_path / "file").write_text("")
     with pytest.raises(InvalidFile, match="not a folder"):
         run(data, tmp_path / "file")
@@ -467,61 +470,7 @@ def test_a_run_without_writers_or_into_a_file_is_refused(data: Path, tmp_path: P
 @pytest.mark.parametrize("changes", [{"limit": 0}, {"shown": -1}, {"bridge_steps": -1}])
 def test_a_plan_of_nothing_is_refused(changes: dict[str, int]) -> None:
     with pytest.raises(InvalidValue):
-        PatchionerPlan(Path("data"), **changes)  # type: ignore[arg-type]
-
-
-# Intervals
-
-
-@given(
-    st.lists(st.tuples(st.floats(-10, 10), st.integers(0, 5)), min_size=1, max_size=40),
-    st.floats(0.1, 100),
-)
-def test_an_interval_holds_the_mean_of_alike_values_and_turns_with_their_sign(
-    rows: list[tuple[float, int]], value: float
-) -> None:
-    differences, photos = np.array([row[0] for row in rows]), [row[1] for row in rows]
-    low, high = paired_interval(differences, photos, draws=200)
-    mirrored = paired_interval(-differences, photos, draws=200)
-    assert low <= high
-    np.testing.assert_allclose(mirrored, (-high, -low), atol=1e-9)
-    if len(set(photos)) > 1:
-        np.testing.assert_allclose(paired_interval(np.full(len(rows), value), photos, draws=50), value)
-
-
-def test_the_interval_is_the_bootstraps_of_the_mean() -> None:
-    differences = np.random.default_rng(1).normal(0.3, 1.0, 400)
-    low, high = paired_interval(differences, list(range(400)))
-    error = differences.std(ddof=1) / np.sqrt(400)
-    assert low == pytest.approx(differences.mean() - 1.96 * error, abs=0.015)
-    assert high == pytest.approx(differences.mean() + 1.96 * error, abs=0.015)
-
-
-def test_items_of_one_photo_are_drawn_together() -> None:
-    differences = np.repeat(np.random.default_rng(2).normal(size=50), 20)
-    alone = paired_interval(differences, list(range(1000)))
-    together = paired_interval(differences, [i // 20 for i in range(1000)])
-    assert together[1] - together[0] > 3 * (alone[1] - alone[0])
-
-
-@pytest.mark.parametrize(
-    ("differences", "verdict"),
-    [([1.0, 2.0, 1.5], "held"), ([-1.0, -2.0, -1.5], "not held"), ([1.0, -1.0, 0.1], "undecided")],
-)
-def test_a_verdict_is_what_the_interval_says(differences: list[float], verdict: str) -> None:
-    claim = judge_photos("a is better", "CIDEr", "a", "b", differences, ["x", "y", "z"])
-    assert claim.verdict == verdict
-    assert claim.differences == (pytest.approx(np.mean(differences)),)
-
-
-def test_one_photo_decides_nothing() -> None:
-    assert judge_photos("a is better", "CIDEr", "a", "b", [1.0, 1.0], ["x", "x"]).verdict == "undecided"
-
-
-@pytest.mark.parametrize("differences", [[], [1.0], [np.nan, 1.0], [[1.0, 2.0]]])
-def test_differences_that_do_not_fit_their_photos_are_refused(differences: Any) -> None:
-    with pytest.raises(InvalidValue):
-        paired_interval(differences, ["x", "y"])
+        experiment(Path("data"), {"one": a_seer()}, **changes)
 
 
 def test_the_photo_of_the_made_up_world_is_what_the_boxes_say() -> None:

@@ -11,7 +11,7 @@ from saywhere.core import Box, BoxSet, InvalidValue, WholeImage
 from saywhere.formats import entities
 from saywhere.formats.coco_captions import CaptionRecord
 from saywhere.formats.entities import EntitiesCaption
-from saywhere.reproduce.region_tasks import image_task, region_set_task
+from saywhere.reproduce.patchioner_data import image_task, region_set_task
 
 
 def test_captions_that_share_their_boxes_are_references_of_one_item() -> None:

@@ -13,31 +13,32 @@ from saywhere.core import InvalidFile
 from saywhere.explain import probing
 from saywhere.models.oscar import LevelCaptions
 from saywhere.models.search import Written
-from saywhere.reproduce import scenes_rows as rows
-from saywhere.reproduce.region_eye import RegionEye
+from saywhere.reproduce import scenes_measure as measures
+from saywhere.reproduce.experiment import MEASURED, Job, load_measured, recipe_of
+from saywhere.reproduce.eyes import RegionEye
 from saywhere.reproduce.results import Results
-from saywhere.reproduce.scenes import ScenesPlan, reproduce_scenes
-from saywhere.reproduce.scenes_measure import MeasureScale, object_scores, scene_scores
-from saywhere.reproduce.scenes_rows import AFTER, ALL, BEFORE, LONGER, ROWS, SCRATCH
-from saywhere.reproduce.scenes_run import ScenesJob, ScenesScale, found_of, held_out_scenes, recipe_of
-from saywhere.reproduce.scenes_world import (
+from saywhere.reproduce.scenes import ALL as ALL_LEVELS
+from saywhere.reproduce.scenes import CLAIMS, CONTROL, ROWS, SCRATCH, SceneRow, ScenesExperiment, ScenesScale
+from saywhere.reproduce.scenes_data import (
     LEVELS,
     OBJECT,
     SCENE,
-    ScenesWorldScale,
+    ScenesWorld,
     named_place,
     object_text,
-    seen,
+    tagged_regions,
 )
+from saywhere.reproduce.scenes_figures import AFTER, BEFORE, LONGER
+from saywhere.reproduce.scenes_measure import HeldOutScenes, MeasureScale, SceneMeasures, object_scores, scene_scores
 from saywhere.world import PLACES, kinds_named, make_scene, object_captions
 
-WORLD = ScenesWorldScale(train=110, validation=12, test=60, captions=2, eye_scenes=8, eye_steps=2, eye_size=16)
-MEASURE = MeasureScale(attended=12, rare=2, rare_images=3, probe_seeds=1, told=10)
-PLAN = ScenesPlan(
+WORLD = ScenesWorld(train=110, validation=12, test=60, captions=2, eye_scenes=8, eye_steps=2, eye_size=16)
+MEASURE = MeasureScale(attended=12, rare=2, rare_images=3, probe_seeds=1)
+PLAN = ScenesExperiment(
     seeds=(0,),
     workers=0,
     world=WORLD,
-    run=ScenesScale(steps=6, tuning=4, batch=8, width=16, layers=2, heads=2, measure=MEASURE),
+    scale=ScenesScale(steps=6, tuning=4, batch=8, width=16, layers=2, heads=2, measure=MEASURE),
     shown=2,
 )
 
@@ -52,19 +53,19 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Results]:
     with pytest.MonkeyPatch.context() as patch:
         # Networks that learnt nothing need no converged probes.
         patch.setattr(probing, "_MAX_ITERATIONS", 10)
-        return out, reproduce_scenes(out, PLAN, quiet)
+        return out, PLAN.run(out, quiet)
 
 
-def job_of(out: Path, key: str) -> ScenesJob:
-    row = next(row for row in ROWS if row.key == key)
-    start = out / "runs" / f"{BEFORE}-0" if row.from_objects else None
-    return ScenesJob(row, 0, out / "data", out / "runs" / f"{key}-0", PLAN.run, start)
+def job_of(out: Path, key: str) -> Job[SceneRow]:
+    [row] = [row for row in ROWS if row.key == key]
+    [job] = PLAN.jobs_of([row], out / "data", out / "runs")
+    return job
 
 
 def test_every_table_has_every_measure_of_every_row(made: tuple[Path, Results]) -> None:
     titles = [table.title for table in made[1].tables]
     assert titles[:2] == ["captions of scenes", "captions of objects"]
-    assert sum("tells the place" in title for title in titles) == 2 * len(rows.SPLITS)
+    assert sum("tells the place" in title for title in titles) == 2 * len(measures.SPLITS)
     for table in made[1].tables:
         for row in table.rows:
             assert {column.name for column in table.columns} <= row.scores[0].keys(), (table.title, row.name)
@@ -72,9 +73,9 @@ def test_every_table_has_every_measure_of_every_row(made: tuple[Path, Results]) 
 
 def test_every_claim_has_a_verdict_and_controls_stand_beside_the_papers(made: tuple[Path, Results]) -> None:
     claims = made[1].claims
-    assert len(claims) == len(rows.CLAIMS) + 3
+    assert len(claims) == len(CLAIMS) + 3
     assert {claim.verdict for claim in claims} <= {"held", "not held", "undecided"}
-    assert {claim.source for claim in claims} == {rows.CONTROL, "paper"}
+    assert {claim.source for claim in claims} == {CONTROL, "paper"}
 
 
 def test_the_report_has_the_papers_figures_and_examples_of_both_levels(made: tuple[Path, Results]) -> None:
@@ -96,16 +97,17 @@ def test_both_networks_are_kept_and_the_one_for_all_levels_can_be_asked_at_each(
 
     out, _ = made
     levels = {
-        key: Oscar.from_pretrained(out / "runs" / f"{key}-0" / "model").config.levels for key in (BEFORE, AFTER, ALL)
+        key: Oscar.from_pretrained(out / "runs" / f"{key}-0" / "model").config.levels
+        for key in (BEFORE, AFTER, ALL_LEVELS)
     }
-    assert levels == {BEFORE: (OBJECT,), AFTER: (SCENE,), ALL: LEVELS}
+    assert levels == {BEFORE: (OBJECT,), AFTER: (SCENE,), ALL_LEVELS: LEVELS}
 
 
 def test_what_is_done_is_not_done_again(made: tuple[Path, Results]) -> None:
     out, results = made
-    before = {path: path.stat().st_mtime_ns for path in out.rglob("found.json")}
-    again = reproduce_scenes(out, PLAN, quiet)
-    assert {path: path.stat().st_mtime_ns for path in out.rglob("found.json")} == before
+    before = {path: path.stat().st_mtime_ns for path in out.rglob("measured.json")}
+    again = PLAN.run(out, quiet)
+    assert {path: path.stat().st_mtime_ns for path in out.rglob("measured.json")} == before
     assert len(before) == len(ROWS)
     # NaN is not equal to itself.
     assert repr(again.claims) == repr(results.claims)
@@ -113,24 +115,23 @@ def test_what_is_done_is_not_done_again(made: tuple[Path, Results]) -> None:
 
 def test_a_run_with_other_settings_does_not_go_on_from_these_results(made: tuple[Path, Results]) -> None:
     with pytest.raises(InvalidFile, match="other settings"):
-        reproduce_scenes(made[0], replace(PLAN, seeds=(0, 1)), quiet)
+        replace(PLAN, seeds=(0, 1)).run(made[0], quiet)
 
 
-def test_measures_that_cannot_be_read_are_named(made: tuple[Path, Results], tmp_path: Path) -> None:
-    job = replace(job_of(made[0], BEFORE), folder=tmp_path)
-    (tmp_path / "found.json").write_text('{"scores": ')
+def test_measures_that_cannot_be_read_are_named(tmp_path: Path) -> None:
+    (tmp_path / MEASURED).write_text('{"scores": ')
     with pytest.raises(InvalidFile, match="holds no measures"):
-        found_of(job)
+        load_measured(tmp_path / MEASURED, SceneMeasures)
 
 
 def test_tuned_networks_go_on_from_the_one_that_learnt_objects_and_scratch_does_not(made: tuple[Path, Results]) -> None:
     out, _ = made
     assert "start" not in recipe_of(job_of(out, BEFORE)).model
     assert "start" not in recipe_of(job_of(out, SCRATCH)).model
-    for key in (AFTER, LONGER, ALL):
+    for key in (AFTER, LONGER, ALL_LEVELS):
         recipe = recipe_of(job_of(out, key))
         assert str(recipe.model["start"]).endswith(f"{BEFORE}-0/model")
-        assert recipe.train.steps == PLAN.run.tuning
+        assert recipe.train.steps == PLAN.scale.tuning
 
 
 def test_the_control_that_learns_more_objects_learns_as_long_and_from_objects_alone(made: tuple[Path, Results]) -> None:
@@ -141,28 +142,28 @@ def test_the_control_that_learns_more_objects_learns_as_long_and_from_objects_al
 
 
 def test_a_scene_is_named_right_or_not_and_several_places_are_none(made: tuple[Path, Results]) -> None:
-    test = held_out_scenes(made[0] / "data", MEASURE)
+    test = HeldOutScenes.of(made[0] / "data", MEASURE)
     right = {one: Written(f"the picture is taken {PLACES[test.places[one]].where}", -0.1, ()) for one in test.ids}
-    assert scene_scores(right, test)[rows.ACCURACY.name] == 100
+    assert scene_scores(right, test)[measures.ACCURACY.name] == 100
     wrong = {one: Written("in a kitchen or on a beach", -0.1, ()) for one in test.ids}
-    assert scene_scores(wrong, test)[rows.ACCURACY.name] == 0
+    assert scene_scores(wrong, test)[measures.ACCURACY.name] == 0
 
 
 def test_naming_counts_what_is_there_and_what_people_tell(made: tuple[Path, Results]) -> None:
-    test = held_out_scenes(made[0] / "data", MEASURE)
+    test = HeldOutScenes.of(made[0] / "data", MEASURE)
     references = test.references(OBJECT)
     told = {one: Written(" and ".join(references[one]), -0.1, ()) for one in test.ids}
     perfect = object_scores(told, test)
-    assert perfect[rows.RECALL.name] == 100
-    assert perfect[rows.NAMING.name] == 100
+    assert perfect[measures.RECALL.name] == 100
+    assert perfect[measures.NAMING.name] == 100
     half = {one: Written(f"a {test.image(one).tags[0]} and an airplane", -0.1, ()) for one in test.ids}
     with_planes = sum("airplane" in test.image(one).tags for one in test.ids)
     expected = 100 * (len(test.ids) + with_planes) / (2 * len(test.ids))
-    assert object_scores(half, test)[rows.NAMING.name] == pytest.approx(expected, abs=1)
+    assert object_scores(half, test)[measures.NAMING.name] == pytest.approx(expected, abs=1)
 
 
 def test_rare_places_give_the_probe_few_images(made: tuple[Path, Results]) -> None:
-    test = held_out_scenes(made[0] / "data", MEASURE)
+    test = HeldOutScenes.of(made[0] / "data", MEASURE)
     assert len(test.rare) == 2
     for place in test.rare:
         assert test.probe_labels.count(place) <= MEASURE.rare_images
@@ -201,7 +202,7 @@ def test_the_place_that_a_caption_names(text: str, place: str | None) -> None:
 
 def test_regions_lie_near_their_tags_and_windows_cover_the_picture() -> None:
     scene = make_scene(5, 3, 64)
-    image = seen(RegionEye(8).eval(), scene, 5)
+    image = tagged_regions(RegionEye(8).eval(), scene, 5)
     things = len(image.tags)
     assert things == len(scene.objects)
     assert len(image.features) == things + 9
@@ -211,7 +212,7 @@ def test_regions_lie_near_their_tags_and_windows_cover_the_picture() -> None:
     assert image.boxes_xyxy[things:].max() == pytest.approx(1)
     areas = [scene_area(box) for box in image.tag_boxes_xyxy]
     assert all(math.isfinite(area) and area > 0 for area in areas)
-    np.testing.assert_array_equal(seen(RegionEye(8).eval(), scene, 5).boxes_xyxy, image.boxes_xyxy)
+    np.testing.assert_array_equal(tagged_regions(RegionEye(8).eval(), scene, 5).boxes_xyxy, image.boxes_xyxy)
 
 
 def scene_area(box: np.ndarray) -> float:

@@ -18,14 +18,11 @@ from saywhere.cli import (
     collect,
     data,
     eye,
-    hint,
     look,
-    patchioner,
     prepare,
     questions,
     report,
     reproduce,
-    scenes,
     score,
     seeing,
     studio,
@@ -62,9 +59,6 @@ app.add_typer(prepare.app, name="prepare")
 app.command("train")(training.train)
 app.command("eval")(training.evaluate)
 app.command("export")(training.export)
-reproduce.app.command("hint")(hint.hint)
-reproduce.app.command("scenes")(scenes.scenes)
-reproduce.app.command("patchioner")(patchioner.patchioner)
 app.add_typer(reproduce.app, name="reproduce")
 app.add_typer(report.app, name="report")
 build.app.command("questions")(questions.questions)

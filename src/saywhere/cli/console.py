@@ -23,7 +23,7 @@ from rich.table import Table
 from saywhere.core.types import Progress
 
 if TYPE_CHECKING:
-    from saywhere.reproduce.results import Claim
+    from saywhere.reproduce.claims import Claim
 
 out = Console(highlight=False, soft_wrap=True)
 err = Console(stderr=True, highlight=False, soft_wrap=True)
@@ -44,9 +44,13 @@ def plain_table() -> Table:
 
 
 def tell_claims(claims: Iterable[Claim]) -> None:
-    """A line for each claim of a paper, with its verdict."""
+    """A line for each claim of a paper, with its verdict and the difference that it comes from."""
+    from saywhere.reproduce._cells import difference
+
     for claim in claims:
-        out.print(f"{_SIGNS.get(claim.verdict, '?')} {claim.text} ({claim.measure}): {claim.verdict}", markup=False)
+        mean, interval = difference(claim)
+        sign = _SIGNS.get(claim.verdict, "?")
+        out.print(f"{sign} {claim.text}: {claim.verdict} ({claim.measure} {mean}, 95 %: {interval})", markup=False)
 
 
 def tell_left_out(lines: Sequence[object]) -> None:

@@ -1,32 +1,46 @@
-"""`saywhere reproduce`: the papers' tables, trained anew."""
+"""`saywhere reproduce`: the papers' tables, made anew."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from saywhere import loading
 from saywhere.cli.console import out, stages, tell_claims
+
+if TYPE_CHECKING:
+    from saywhere.models.patchioner.seer import Seer
+    from saywhere.reproduce.experiment import Experiment
+    from saywhere.reproduce.results import Results
 
 app = typer.Typer(
     help="Run a paper's experiments anew and write a report.", no_args_is_help=True, rich_markup_mode=None
 )
 
+Out = Annotated[Path, typer.Option("--out", "-o", help="Folder for the runs and the report.")]
+Quick = Annotated[
+    bool, typer.Option("--quick", help="Run everything in a few minutes with one seed: a check, not a result.")
+]
+Workers = Annotated[int, typer.Option(min=1, help="How many processes to use, each with one thread.")]
 
-@app.callback()
-def _papers() -> None:
-    """Run a paper's experiments anew and write a report."""
+
+def _run(experiment: Experiment, output: Path) -> Results:
+    """Run, and say each verdict and where the report is."""
+    with stages() as progress:
+        results = experiment.run(output, progress)
+    tell_claims(results.claims)
+    out.print(f"report: {output / 'report.html'} and {output / 'report.md'}", markup=False)
+    return results
 
 
 @app.command()
 def mitr(
-    output: Annotated[Path, typer.Option("--out", "-o", help="Folder for the runs and the report.")] = Path("out/mitr"),
-    quick: Annotated[
-        bool, typer.Option(help="Run everything in a few minutes with one seed: a check, not a result.")
-    ] = False,
-    full: Annotated[bool, typer.Option(help="Also run Tables 6, 7 and 8, which takes hours.")] = False,
-    workers: Annotated[int, typer.Option(min=1, help="How many processes to use, each with one thread.")] = 2,
+    output: Out = Path("out/mitr"),
+    quick: Quick = False,
+    full: Annotated[bool, typer.Option("--full", help="Also run Tables 6, 7 and 8, which takes hours.")] = False,
+    workers: Workers = 2,
     data: Annotated[
         Path | None, typer.Option(help="Use this folder of `saywhere prepare` instead of the simulated world.")
     ] = None,
@@ -35,15 +49,10 @@ def mitr(
 
     What is done already in the output folder is not done again, so an interrupted run goes on where it was.
     """
-    from dataclasses import replace
+    from saywhere.reproduce.mitr import MitrExperiment
 
-    from saywhere.reproduce.mitr import Plan, reproduce
-
-    plan = replace(Plan.quick(workers) if quick else Plan(workers=workers), full=full)
-    with stages() as progress:
-        results = reproduce(output, plan, progress, data)
-    tell_claims(results.claims)
-    out.print(f"report: {output / 'report.html'} and {output / 'report.md'}", markup=False)
+    made = MitrExperiment.quick if quick else MitrExperiment
+    _run(made(workers=workers, full=full, data=data), output)
 
 
 @app.command()
@@ -51,19 +60,133 @@ def narrations(
     ids: Annotated[Path, typer.Argument(help="The ids file of tagged narrations (TReCS).", show_default=False)],
     boxes: Annotated[Path, typer.Option(help="Boxes as JSON: image → [[class, cx, cy, w, h], …] in fractions.")],
     photos: Annotated[Path, typer.Option(help="Folder with the photos.")],
-    output: Annotated[Path, typer.Option("--out", "-o", help="Folder for the runs and the report.")] = Path(
-        "out/narrations"
-    ),
+    output: Out = Path("out/narrations"),
     seeds: Annotated[
         int, typer.Option(min=1, help="How many seeds to train; about ten minutes each on two cores.")
     ] = 1,
 ) -> None:
     """MITR on real narrations whose words carry a tag, with pseudo-traces made of the tags' boxes."""
-    from saywhere.reproduce.mitr_narrations import NarrationPlan, reproduce_narrations
+    from saywhere.reproduce.narrations import NarrationsExperiment
 
-    plan = NarrationPlan(ids, boxes, photos, seeds=tuple(range(seeds)))
-    with stages() as progress:
-        results = reproduce_narrations(output, plan, progress)
-    for row in results.tables[0].rows:
+    experiment = NarrationsExperiment(ids=ids, boxes=boxes, photos=photos, seeds=tuple(range(seeds)))
+    for row in _run(experiment, output).tables[0].rows:
         out.print(f"LBM (k=0) {row.mean('LBM (k=0)'):.4f}  {row.name}", markup=False)
-    out.print(f"report: {output / 'report.html'} and {output / 'report.md'}", markup=False)
+
+
+@app.command()
+def hint(
+    output: Out = Path("out/hint"),
+    quick: Quick = False,
+    coco: Annotated[
+        Path | None,
+        typer.Option(help="Also run on real photos: a folder with photos/, boxes.json and captions_val2017.json."),
+    ] = None,
+    workers: Workers = 2,
+    show_photos: Annotated[
+        bool, typer.Option(help="Show photographs in the report. Leave them out to publish it.")
+    ] = True,
+) -> None:
+    """HINT against attention alignment and hints that mean nothing, in the simulated world and on real photos.
+
+    What is done already in the output folder is not done again, so an interrupted run goes on where it was. Beside the
+    report, a study for `saywhere study serve` is written: whose explanations do people trust?
+    """
+    from saywhere.build.coco_regions import CocoFolder
+    from saywhere.reproduce.hint import HintExperiment
+
+    made = HintExperiment.quick if quick else HintExperiment
+    folder = None if coco is None else CocoFolder.of(coco)
+    _write_study(_run(made(workers=workers, show_photos=show_photos, coco=folder), output), output)
+
+
+def _write_study(results: Results, output: Path) -> None:
+    """The report's examples as a study, unless people have begun to rate one there."""
+    from saywhere.studio.study import RATINGS, StudyItem, write_study
+
+    folder = output / "study"
+    if (folder / RATINGS).exists():
+        out.print(f"{folder} stays as it is: people have rated it", markup=False)
+        return
+    items: list[StudyItem] = []
+    for one in results.heats:
+        shown = {panel.title: panel.attention for panel in one.panels}
+        base, tuned = shown["base"], shown["HINT"]
+        if base is None or tuned is None:
+            continue
+        words = one.heading.split()
+        word = words[one.marked] if one.marked is not None else words[-1]
+        is_question = one.marked == len(words) - 1 and words[-2].endswith("?")
+        prompt = " ".join(words[:-1]) if is_question else one.heading
+        told = {"answer": word} if is_question else {"word": word}
+        maps = {"a": base.values, "b": tuned.values}
+        items.append(StudyItem(f"item-{len(items) + 1}", output / one.photo, prompt, maps, **told))
+    write_study(folder, "Whose explanation is more reasonable?", {"a": "base", "b": "HINT"}, items)
+    out.print(f"study:  saywhere study serve {folder}", markup=False)
+
+
+@app.command()
+def scenes(output: Out = Path("out/scenes"), quick: Quick = False, workers: Workers = 2) -> None:
+    """Captions of objects, then of scenes, in the simulated world: attention, ablation and probes before and after.
+
+    What is done already in the output folder is not done again, so an interrupted run goes on where it was.
+    """
+    from saywhere.reproduce.scenes import ScenesExperiment
+
+    made = ScenesExperiment.quick if quick else ScenesExperiment
+    _run(made(workers=workers), output)
+
+
+@app.command()
+def patchioner(
+    data: Annotated[
+        Path,
+        typer.Option(
+            help="A folder with photos/, captions_val2017.json, boxes.json and val_coco.{ids,words,cleaned_tags}.txt; "
+            "entities/coco_entities_test.json beside it is used if it is there.",
+            show_default=False,
+        ),
+    ],
+    output: Out = Path("out/patchioner"),
+    photos: Annotated[
+        Path | None, typer.Option(help="List of photos to use instead of the 500 held out: a 12-digit name per line.")
+    ] = None,
+    limit: Annotated[int | None, typer.Option(min=1, help="Use only this many photos, the first of the list.")] = None,
+    quick: Annotated[bool, typer.Option("--quick", help="Run everything on 60 photos: a check, not a result.")] = False,
+    model: Annotated[str, typer.Option("--model", "-m", help="Model: a name, a folder, or owner/name on the hub.")] = (
+        loading.BASE
+    ),
+) -> None:
+    """Patch-ioner's tables with a model as it is, on photos that no training saw, and a verdict for each claim.
+
+    Photos of the page and the report stay in the output folder. A second run does not look again.
+    """
+    from saywhere.reproduce.patchioner import PHOTOS_PAGE, PatchionerExperiment
+
+    made = PatchionerExperiment.quick if quick else PatchionerExperiment
+    _run(made(seers=open_writers(model), data=data, photos=photos, limit=limit), output)
+    out.print(f"photos: {output / PHOTOS_PAGE}", markup=False)
+
+
+@app.command()
+def render(
+    folder: Annotated[Path, typer.Argument(help="Folder of an experiment that has ended.", show_default=False)],
+) -> None:
+    """Write report.md and report.html of a folder anew from its numbers.json and pictures; nothing is run."""
+    from saywhere.reproduce.report import render as write
+
+    write(folder)
+    out.print(f"report: {folder / 'report.html'} and {folder / 'report.md'}", markup=False)
+
+
+def open_writers(model: str) -> dict[str, Seer]:
+    """A seer for each writer of a model, all with the same eyes; only the one that is named, if one is."""
+    from saywhere.core.errors import require
+
+    found = loading.find(model)
+    require("torch", needed_for=f"the model {model!r}", extra="models")
+    from saywhere.models.patchioner.seer import open_seer, read_config
+
+    names = [found.writer] if found.writer else [*read_config(found.folder).writers]
+    first = open_seer(found.folder, names[0])
+    others = {name: open_seer(found.folder, name, encoder=first.encoder, detector=first.detector) for name in names[1:]}
+    return {names[0]: first, **others}

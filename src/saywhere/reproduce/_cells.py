@@ -11,8 +11,9 @@ import numpy as np
 
 from saywhere.core.errors import InvalidValue
 from saywhere.plots.facts import counted
-from saywhere.reproduce.paired import least_p_flips
-from saywhere.reproduce.results import PAPER, Claim, Column, Results, Row, Sweep, Table
+from saywhere.reproduce.claims import PAPER, Claim, least_p_flips
+from saywhere.reproduce.results import Line, Report, Sweep
+from saywhere.reproduce.tables import Column, Row, Table
 
 NOTHING = "–"
 """Stands where there is no number."""
@@ -200,7 +201,7 @@ def probability(p: float | None) -> str:
     return number(math.nan) if p is None else "< 0.001" if p < 0.001 else number(p)
 
 
-def about_claims(results: Results) -> str:
+def about_claims(results: Report) -> str:
     """How to read the claims' numbers."""
     parts = [f"A positive difference is as claimed, whatever the direction of the measure. {results.paired}"]
     if tested(results.claims):
@@ -249,7 +250,7 @@ def check_verdicts(claims: Sequence[Claim]) -> None:
             raise InvalidValue("verdict", f"is {claim.verdict!r}, not one of {', '.join(SYMBOLS)}")
 
 
-def opening(results: Results) -> str:
+def opening(results: Report) -> str:
     """One paragraph: what was run, and how the claims fared."""
     rows = len({row.name for table in results.tables for row in table.rows if row.scores})
     tables = sorted({table.number for table in results.tables if table.number})
@@ -269,7 +270,7 @@ def _outcome(group: ClaimGroup) -> str:
     return f"Of {counted(len(group.claims), 'claim')}{whose}: {outcome}."
 
 
-def key_facts(results: Results) -> str:
+def key_facts(results: Report) -> str:
     """One line of those settings that are a single short value, and the version."""
     facts = {name: _plain(value) for name, value in results.settings.items() if isinstance(value, str | int | float)}
     version = results.made_by.get("saywhere")
@@ -277,7 +278,7 @@ def key_facts(results: Results) -> str:
     return " · ".join([*shown, *([f"saywhere {version}"] if version else []), "all settings are at the end"])
 
 
-def about_paper(results: Results, look: str) -> str:
+def about_paper(results: Report, look: str) -> str:
     """look: how the columns with the paper's numbers look."""
     return (
         f"{look} columns give what the paper prints ({results.paper}). "
@@ -285,7 +286,7 @@ def about_paper(results: Results, look: str) -> str:
     )
 
 
-def about_ours(results: Results) -> str:
+def about_ours(results: Report) -> str:
     spread = "mean ± standard deviation over seeds" if len(results.seeds) > 1 else "the value of one seed"
     return f"Ours: {spread}. ↓ lower is better, ↑ higher is better. Best of a column in bold. {NOTHING} no number."
 
@@ -317,3 +318,14 @@ def _plain(value: Any) -> str:
 def _listed(parts: Sequence[str]) -> str:
     """As in: 2, 3 and 5."""
     return " and ".join([", ".join(parts[:-1]), parts[-1]] if len(parts) > 1 else parts)
+
+
+def confidence(line: Line) -> str:
+    """For people; a dash if there is none."""
+    known = line.confidence is not None and math.isfinite(line.confidence)
+    return f"{line.confidence:.2f}" if known else NOTHING
+
+
+def right(line: Line) -> tuple[str, str]:
+    """Whether it is right, as a sign and in a word."""
+    return (NOTHING, "unknown") if line.good is None else ("✓", "right") if line.good else ("✗", "wrong")

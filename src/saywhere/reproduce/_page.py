@@ -4,147 +4,90 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from html import escape
 from importlib.resources import files
+from pathlib import Path
 from string import Template
-from typing import TypeVar
 
-import numpy as np
-
-from saywhere.plots.colour import as_hex, hex_colours
-from saywhere.plots.facts import word_time_s
-from saywhere.plots.heatmap import heat_colours
-from saywhere.plots.text import printable, seconds, shortened
+from saywhere.core.errors import InvalidFile
+from saywhere.plots.heats import heading_words
+from saywhere.plots.text import printable
 from saywhere.reproduce._cells import (
-    ABOUT_SWEEPS,
     NOTHING,
     SYMBOLS,
     Cell,
     Grid,
-    about_claims,
-    about_ours,
-    about_paper,
     about_sweep,
-    claim_groups,
+    confidence,
     difference,
-    grid,
-    grouped,
     key_facts,
     opening,
     probability,
-    settings_rows,
+    right,
     sweep_rows,
-    tested,
 )
-from saywhere.reproduce._examples import LONGEST_WORD, Panel, Scene, panel_webp, webp
-from saywhere.reproduce._heats import ABOUT, HeatScene, Picture
-from saywhere.reproduce._levels import ABOUT as ABOUT_LEVELS
-from saywhere.reproduce._levels import TITLE as LEVELS_TITLE
-from saywhere.reproduce._levels import LevelScene, confidence, verdict
-from saywhere.reproduce.figures import shown_width_px
-from saywhere.reproduce.results import Claim, Figure, LevelLine, Results, Sweep
+from saywhere.reproduce._parts import (
+    Block,
+    ClaimTable,
+    Part,
+    Plot,
+    Remarks,
+    Settings,
+    Shown,
+    SweepTable,
+    parts_of,
+)
+from saywhere.reproduce._sheets import PICTURES, shown_width_px
+from saywhere.reproduce.claims import Claim
+from saywhere.reproduce.results import Illustration, Line, Report, Sweep
 
-_N_COLOURS = 64
-_Item = TypeVar("_Item")
-_HEAT_LEGEND = (
-    '<p class="legend"><span>no attention</span>'
-    '<span class="ramp heat" role="img" aria-label="colours from grey over violet and red to yellow"></span>'
-    "<span>most attention</span></p>\n"
-)
 _BEATS = '<span class="spoken">better than</span><span aria-hidden="true">&gt;</span>'
 
 
-def page(
-    results: Results,
-    scenes: Sequence[Scene],
-    plots: Mapping[str, Mapping[str, bytes]],
-    heats: Sequence[HeatScene] = (),
-    levels: Sequence[LevelScene] = (),
-) -> str:
-    """plots: for "claims" (and of other sources "claims-2" …), "curves" and "sweep-1" …, if drawn, the PNG on "light"
-    and on "dark" paper.
-    """
-    style = _style()
+def page(report: Report, folder: Path) -> str:
+    """folder: where the report is, with its pictures."""
+    style = _asset("saywhere.plots", "page.css") + _asset("saywhere.reproduce", "report.css")
     return Template(_asset("saywhere.reproduce", "report.html")).substitute(
-        title=_safe(results.title),
+        title=_safe(report.title),
         policy=f"default-src 'none'; img-src data:; style-src {_digest(style)}; base-uri 'none'; form-action 'none'",
         style=style,
-        opening=_safe(opening(results)),
-        facts=_safe(key_facts(results)),
-        sections="\n".join(_sections(results, scenes, plots, heats, levels)),
+        opening=_safe(opening(report)),
+        facts=_safe(key_facts(report)),
+        sections="\n".join(_part(part, folder) for part in parts_of(report, "Lighter")),
     )
 
 
-def _sections(
-    results: Results,
-    scenes: Sequence[Scene],
-    plots: Mapping[str, Mapping[str, bytes]],
-    heats: Sequence[HeatScene],
-    levels: Sequence[LevelScene],
-) -> Iterator[str]:
-    if results.claims:
-        yield _section("Did the claims hold?", [about_claims(results)], _claim_groups(results, plots))
-    if results.tables:
-        tables = _in_groups(
-            results.tables, lambda table: table.section, lambda table, level: _table(grid(table), level)
-        )
-        yield _section("Tables", [about_ours(results), about_paper(results, "Lighter")], tables)
-    if results.sweeps:
-        numbered = list(enumerate(results.sweeps, 1))
-        sweeps = _in_groups(
-            numbered, lambda n: n[1].section, lambda n, level: _sweep(n[1], plots[f"sweep-{n[0]}"], level)
-        )
-        yield _section("Sweeps", [ABOUT_SWEEPS], sweeps)
-    if results.figures:
-        yield _section("Figures", [], _in_groups(results.figures, lambda figure: figure.section, _figure))
-    if "curves" in plots:
-        about = "Each panel shows one row, and all others in grey, on the same axes."
-        curves = _plot("Validation measure over steps for each row", plots["curves"])
-        yield _section("How they learned", [about], curves)
-    if scenes:
-        about = "Colours tell time, alike in all pictures of an example. A ring is the first point, a square the last."
-        shown = "\n".join(_example(i, scene) for i, scene in enumerate(scenes, 1))
-        yield _section("Examples", [about], shown)
-    if levels:
-        photos = list(enumerate(levels, 1))
-        captions = _in_groups(photos, lambda n: n[1].example.section, lambda n, level: _levels(*n, level))
-        yield _section(LEVELS_TITLE, [ABOUT_LEVELS], captions)
-    if heats:
-        looks = list(enumerate(heats, 1))
-        maps = _in_groups(looks, lambda n: n[1].example.section, lambda n, _: _heats(*n))
-        yield _section("Heat maps", [ABOUT], _HEAT_LEGEND + maps)
-    if results.remarks:
-        items = "".join(f"<li>{_safe(remark)}</li>" for remark in results.remarks)
-        yield _section("Remarks", [], f'<ul class="remarks">{items}</ul>')
-    yield _section("What was run", [], _settings(results))
-
-
-def _in_groups(items: Sequence[_Item], name: Callable[[_Item], str], shown: Callable[[_Item, int], str]) -> str:
-    """Items under the names of their groups. shown: an item and the level of its heading."""
-    parts = []
-    for group_name, group in grouped(items, name).items():
-        parts += [*_group_name(group_name), *(shown(item, 4 if group_name else 3) for item in group)]
-    return "\n".join(parts)
-
-
-def _group_name(name: str) -> list[str]:
-    return [f'<h3 class="group-name">{_safe(name)}</h3>'] if name else []
-
-
-def _section(title: str, about: Sequence[str], content: str) -> str:
+def _part(part: Part, folder: Path) -> str:
+    about = [*part.about, *([part.page_about] if part.page_about else [])]
     paragraphs = "".join(f"<p>{_safe(text)}</p>" for text in about)
-    return f'<section class="part"><h2>{_safe(title)}</h2>{paragraphs}\n{content}\n</section>'
+    content = []
+    for name, blocks in part.groups.items():
+        content += [f'<h3 class="group-name">{_safe(name)}</h3>'] if name else []
+        content += [_block(block, 4 if name else 3, folder) for block in blocks]
+    inner = "\n".join(content)
+    return f'<section class="part"><h2>{_safe(part.title)}</h2>{paragraphs}\n{inner}\n</section>'
 
 
-def _claim_groups(results: Results, plots: Mapping[str, Mapping[str, bytes]]) -> str:
-    with_tests = tested(results.claims)
-    parts = []
-    for group in claim_groups(results.claims):
-        label = "Differences with 95 % intervals, a tick for each seed"
-        forest = _plot(f"{group.heading}: {label.lower()}" if group.whose else label, plots[group.plot])
-        parts += [*_group_name(group.heading), _claims(group.claims, with_tests, group.heading or "Claims") + forest]
-    return "\n".join(parts)
+def _block(block: Block, level: int, folder: Path) -> str:
+    match block:
+        case ClaimTable():
+            return _claims(block.claims, block.with_tests, block.label)
+        case Plot():
+            return _plot(block.alt, block.name, folder)
+        case Grid():
+            return _table(block, level)
+        case SweepTable():
+            return _sweep(block.sweep, block.name, level, folder)
+        case Shown(illustration=Illustration(kind="figures")):
+            return _figure(block.illustration, level, folder)
+        case Shown():
+            return _shown(block, level, folder)
+        case Remarks():
+            return f'<ul class="remarks">{"".join(f"<li>{_safe(text)}</li>" for text in block.texts)}</ul>'
+        case Settings():
+            rows = "".join(f'<tr><th scope="row">{_safe(n)}</th><td>{_safe(v)}</td></tr>' for n, v in block.rows)
+            return f'<div class="card scroll"><table class="settings"><tbody>{rows}</tbody></table></div>'
 
 
 def _claims(claims: Sequence[Claim], with_tests: bool, label: str) -> str:
@@ -197,61 +140,63 @@ def _cell(cell: Cell) -> str:
     return f'<td class="number{" paper" if cell.paper else ""}">{text}{spread}</td>'
 
 
-def _sweep(sweep: Sweep, plot: Mapping[str, bytes], level: int) -> str:
+def _sweep(sweep: Sweep, name: str, level: int, folder: Path) -> str:
     amounts, values = sweep_rows(sweep)
     heads = "".join(f'<th class="number" scope="col">{amount}</th>' for amount in amounts)
     body = ""
-    for name, cells in values:
+    for row, cells in values:
         numbers = "".join(
             f'<td class="number">{cell.mean}<span class="sub">{cell.interval}</span></td>' for cell in cells
         )
-        body += f'<tr><th scope="row">{_safe(name)}</th>{numbers}</tr>'
+        body += f'<tr><th scope="row">{_safe(row)}</th>{numbers}</tr>'
     head = f'<tr><th scope="col">{_safe(sweep.across)}</th>{heads}</tr>'
     table = f'<table class="scores sweep"><thead>{head}</thead><tbody>{body}</tbody></table>'
     title = f"<h{level}>{_safe(sweep.title)}</h{level}>"
-    return f'{title}{_plot(about_sweep(sweep), plot)}<div class="fit">{_scrolled(sweep.title, table)}</div>'
+    return f'{title}{_plot(about_sweep(sweep), name, folder)}<div class="fit">{_scrolled(sweep.title, table)}</div>'
 
 
-def _heats(number: int, heat: HeatScene) -> str:
-    words = " ".join(f"<mark>{_safe(word)}</mark>" if marked else _safe(word) for word, marked in heat.words)
-    panels = "\n".join(_heat_panel(picture) for picture in heat.pictures())
-    content = f'<p class="caption asked" dir="auto">{words}</p><div class="panels">{panels}</div>'
-    return f'<article class="card example heats" aria-label="Heat maps {number}">{content}</article>'
-
-
-def _heat_panel(picture: Picture) -> str:
-    note = f'<p class="note">{_safe(picture.note)}</p>' if picture.note else ""
-    image = f'<img src="{_data("image/webp", picture.webp)}" alt="{_safe(picture.seen)}">'
-    return f"<figure><h3>{_safe(picture.title)}</h3>{image}<figcaption>{note}</figcaption></figure>"
-
-
-def _figure(figure: Figure, level: int) -> str:
-    width = f'width="{shown_width_px(figure.png)}"'
-    image = f'<img src="{_data("image/png", figure.png)}" {width} alt="{_safe(figure.alt)}">'
-    if figure.dark_png is not None:
-        source = f'<source media="(prefers-color-scheme: dark)" srcset="{_data("image/png", figure.dark_png)}">'
+def _figure(figure: Illustration, level: int, folder: Path) -> str:
+    """At its own size, because it has letters; it scrolls by itself."""
+    image = f'<img src="{_data(figure.picture, folder)}" width="{_width(figure, folder)}" alt="{_safe(figure.alt)}">'
+    if figure.dark:
+        source = f'<source media="(prefers-color-scheme: dark)" srcset="{_data(figure.dark, folder)}">'
         image = f"<picture>{source}{image}</picture>"
-    kind = "drawn" if figure.dark_png is not None else "drawn bright"
+    kind = "drawn" if figure.dark else "drawn bright"
     shown = f'<div class="card {kind} scroll" tabindex="0" role="region" aria-label="{_safe(figure.title)}">'
     caption = f'<p class="note reading">{_safe(figure.caption)}</p>' if figure.caption else ""
     return f'<h{level}>{_safe(figure.title)}</h{level}><div class="fit">{shown}{image}</div></div>{caption}'
 
 
-def _levels(number: int, scene: LevelScene, level: int) -> str:
-    items = "".join(_level(line, scene) for line in scene.example.lines)
-    removed = f'<p class="note">{_safe(scene.removed())}</p>' if scene.removed() else ""
-    image = f'<img src="{_data("image/webp", webp(scene.draw()))}" alt="{_safe(scene.described())}">'
-    heading = f"<h{level}>{_safe(scene.example.heading)}</h{level}>" if scene.example.heading else ""
-    said = f'<div>{heading}{removed}<ul class="said">{items}</ul></div>'
-    return f'<article class="card example levels" aria-label="Photo {number}">{image}{said}</article>'
+def _width(figure: Illustration, folder: Path) -> int:
+    return shown_width_px(_read(figure.picture, folder))
 
 
-def _level(line: LevelLine, scene: LevelScene) -> str:
+def _shown(shown: Shown, level: int, folder: Path) -> str:
+    """A picture of photos with what is said beneath or beside it."""
+    one = shown.illustration
+    image = f'<img src="{_data(one.picture, folder)}" alt="{_safe(one.alt)}">'
+    heading = ""
+    if one.kind == "heats":
+        words = heading_words(one.title, one.marked)
+        said = " ".join(f"<mark>{_safe(word)}</mark>" if marked else _safe(word) for word, marked in words)
+        heading = f'<p class="caption asked" dir="auto">{said}</p>'
+    elif one.title:
+        heading = f"<h{level}>{_safe(one.title)}</h{level}>"
+    sure = any(line.confidence is not None for line in one.lines)
+    judged = any(line.good is not None for line in one.lines)
+    items = "".join(_line(line, sure, judged) for line in one.lines)
+    notes = "".join(f'<p class="note" dir="auto">{_safe(note)}</p>' for note in (one.caption, *one.notes) if note)
+    text = f'<div>{heading}{notes}<ul class="said">{items}</ul></div>'
+    label = f"{one.kind} {shown.number}"
+    return f'<article class="card example {one.kind}" aria-label="{label}">{image}{text}</article>'
+
+
+def _line(line: Line, sure: bool, judged: bool) -> str:
     beside = ""
-    if scene.has_confidence:
+    if sure:
         beside += f'<span class="spoken">confidence </span><span>{confidence(line)}</span>'
-    if scene.has_verdict:
-        sign, word = verdict(line)
+    if judged:
+        sign, word = right(line)
         beside += (
             f' <span class="{word}"><span aria-hidden="true">{sign}</span><span class="spoken">{word}</span></span>'
         )
@@ -259,60 +204,34 @@ def _level(line: LevelLine, scene: LevelScene) -> str:
     return f'<li>{label}<span class="caption" dir="auto">{_safe(line.text) or NOTHING}</span></li>'
 
 
-def _settings(results: Results) -> str:
-    values = settings_rows({"paper": results.paper, **results.settings, **results.made_by})
-    rows = "".join(f'<tr><th scope="row">{_safe(name)}</th><td>{_safe(value)}</td></tr>' for name, value in values)
-    return f'<div class="card scroll"><table class="settings"><tbody>{rows}</tbody></table></div>'
-
-
 def _scrolled(label: str, content: str) -> str:
     """What may be wider than a phone scrolls by itself, with the keyboard, too."""
     return f'<div class="card scroll" tabindex="0" role="region" aria-label="{_safe(label)}">{content}</div>'
 
 
-def _plot(label: str, plot: Mapping[str, bytes]) -> str:
-    light, dark = (_data("image/png", plot[name]) for name in ("light", "dark"))
-    source = f'<source media="(prefers-color-scheme: dark)" srcset="{dark}">'
-    content = f'<picture>{source}<img src="{light}" alt="{_safe(label)}"></picture>'
+def _plot(label: str, name: str, folder: Path) -> str:
+    light, dark = (f"{PICTURES}/{name}-{paper}.png" for paper in ("light", "dark"))
+    content = f'<img src="{_data(light, folder)}" alt="{_safe(label)}">'
+    if (folder / dark).exists():
+        source = f'<source media="(prefers-color-scheme: dark)" srcset="{_data(dark, folder)}">'
+        content = f"<picture>{source}{content}</picture>"
     return f'<div class="card plot scroll" tabindex="0" role="region" aria-label="{_safe(label)}">{content}</div>'
-
-
-def _example(number: int, scene: Scene) -> str:
-    panels = "\n".join(_panel(number, scene, panel) for panel in scene.panels)
-    ramp = '<span class="ramp" role="img" aria-label="colours from violet over red to yellow"></span>'
-    start, end = seconds(scene.scale.start_s), seconds(scene.scale.end_s)
-    legend = f'<p class="legend"><span>{start}</span>{ramp}<span>{end}</span></p>'
-    content = f'<div class="panels">{panels}</div>{legend}'
-    return f'<article class="card example" aria-label="Example {number}">{content}</article>'
-
-
-def _panel(number: int, scene: Scene, panel: Panel) -> str:
-    shares = scene.scale.shares([word_time_s(word) for word in panel.words])
-    spans = []
-    for word, located, share in zip(panel.words, panel.located, shares.tolist(), strict=True):
-        kind = f"c{round(share * (_N_COLOURS - 1))}" if located else "nowhere"
-        spans.append(f'<span class="word {kind}">{_safe(shortened(word.text, LONGEST_WORD))}</span>')
-    caption = f'<p class="caption" dir="auto">{" ".join(spans)}</p>' if spans else ""
-    notes = "".join(f'<p class="note" dir="auto">{_safe(note)}</p>' for note in panel.notes)
-    alt = _safe(f"Example {number}, with the trace of: {panel.title}")
-    image = f'<img src="{_data("image/webp", panel_webp(scene, panel))}" alt="{alt}">'
-    return f"<figure><h3>{_safe(panel.title)}</h3>{image}<figcaption>{caption}{notes}</figcaption></figure>"
-
-
-def _style() -> str:
-    colours = hex_colours(np.linspace(0, 1, _N_COLOURS))
-    heat = as_hex(heat_colours(np.linspace(0, 1, 17)))
-    ramp = f":root {{ --ramp: {', '.join(colours[::7])}; --heat: {', '.join(heat)}; }}\n"
-    classes = "\n".join(f".c{i} {{ --c: {colour}; }}" for i, colour in enumerate(colours))
-    return _asset("saywhere.plots", "page.css") + _asset("saywhere.reproduce", "report.css") + ramp + classes
 
 
 def _asset(package: str, name: str) -> str:
     return files(package).joinpath(name).read_text(encoding="utf-8")
 
 
-def _data(kind: str, content: bytes) -> str:
-    return f"data:{kind};base64,{base64.b64encode(content).decode()}"
+def _data(picture: str, folder: Path) -> str:
+    kind = Path(picture).suffix.removeprefix(".")
+    return f"data:image/{kind};base64,{base64.b64encode(_read(picture, folder)).decode()}"
+
+
+def _read(picture: str, folder: Path) -> bytes:
+    try:
+        return (folder / picture).read_bytes()
+    except OSError as error:
+        raise InvalidFile(folder / picture, f"is a picture of the report, but cannot be read: {error}") from error
 
 
 def _digest(content: str) -> str:

@@ -3,38 +3,37 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Collection, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
-import saywhere
-from saywhere.core import MissingDependency, Narrative
 from saywhere.core.types import Progress
 from saywhere.learn import Validated, read_log
-from saywhere.metrics import caption_scores, meteor, scene_graph_f
-from saywhere.metrics.captions import MeteorTool
-from saywhere.models.mitr import Grounded
 from saywhere.models.mitr.batch import GUIDED_BOXES
 from saywhere.models.mitr.prepared import Prepared
-from saywhere.models.mitr.skills import boxes_of_words
-from saywhere.provenance import git_hash
-from saywhere.reproduce.mitr_guided import is_world, prepare_guided
-from saywhere.reproduce.mitr_rows import CLAIMS, ROWS, TABLES, RowPlan, TablePlan
-from saywhere.reproduce.mitr_run import Job, Made, RunScale, read_made, run_job, training_minutes
-from saywhere.reproduce.mitr_world import WorldScale, prepare_world
-from saywhere.reproduce.plan_file import settle_plan
-from saywhere.reproduce.pool import run_jobs
-from saywhere.reproduce.report import write_report
-from saywhere.reproduce.results import Column, Example, Results, Row, Table, judge, load_scores, save_scores
-from saywhere.store import is_finished
+from saywhere.reproduce.caption_metrics import COLUMNS as CAPTION
+from saywhere.reproduce.claims import ClaimPlan, judge_plan
+from saywhere.reproduce.experiment import Job, titles_of, training_minutes
+from saywhere.reproduce.mitr_data import MitrWorld, is_world, prepare_guided, prepare_world
+from saywhere.reproduce.mitr_measure import LBM, MitrOutputs, MitrRow, MitrScale, MitrTraining, Scores, narrative_of
+from saywhere.reproduce.results import Example, Results
+from saywhere.reproduce.tables import Column, Scoreboard
 
-"""What is being done, how much of it is done, and out of how much."""
-
+PAPER = "Connecting What to Say With Where to Look by Modeling Human Attention Traces (CVPR 2021)"
 _EXAMPLES = 4
-_GUIDED = (
+_CIDER, _BLEU4 = (next(c for c in CAPTION if c.name == name) for name in ("CIDEr", "BLEU-4"))
+_LIMITS = (
+    "The world is drawn and its narrators are simulated: this tests the paper's reasoning, not photographs.",
+    "Regions are the true boxes of all things, as from a detector that misses nothing; their features come from a "
+    "small eye that learnt to name patches and then stayed as it is.",
+    "Traces in these pictures run smoothly through the predicted boxes with even timing; models predict boxes, not "
+    "points.",
+    "SPICE is not computed: its Java tool is not to be had everywhere. The scene-graph F-score is another measure.",
+)
+_ABOUT_GUIDED = (
     "Guided captions are of the same scenes as the narratives; the boxes are those of the things that a caption tells "
     f"of, in its order, filled up to {GUIDED_BOXES} by the whole image whatever its length. Each is compared with the "
     "one caption that its boxes were taken from.",
@@ -42,273 +41,278 @@ _GUIDED = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
-    """What to run. full: Tables 6, 7 and 8 too. workers: processes, each of one thread; 0 trains in this one."""
+def _learns(trace: float = 0, caption: float = 0, cycle: float = 0, joint: float = 0, **more: Any) -> dict[str, Any]:
+    return {"trace": trace, "caption": caption, "cycle": cycle, "joint": joint, **more}
 
-    seeds: tuple[int, ...] = (0, 1, 2)
+
+def _paper(captions: Sequence[float] = (), lbm: Sequence[float] = ()) -> dict[str, float]:
+    """captions: BLEU-1, BLEU-4, METEOR, ROUGE-L, CIDEr. The paper's SPICE is another measure than ours, so it is not
+    here."""
+    printed = ((CAPTION, captions), (LBM, lbm))
+    return {column.name: value for columns, values in printed for column, value in zip(columns, values, strict=False)}
+
+
+_BOTH = ("trace", "caption")
+_GUIDED = _learns(caption=1, guided=GUIDED_BOXES)
+
+
+def _both(
+    key: str, title: str, captions: Sequence[float], lbm: Sequence[float], caption: float = 0.3, **more: Any
+) -> MitrRow:
+    """A row that learns Tasks 1 and 2."""
+    model = _learns(trace=1, caption=caption, **more)
+    return MitrRow(key=key, title=title, model=model, tests=_BOTH, paper=_paper(captions, lbm))
+
+
+def _one(key: str, title: str, model: dict[str, Any], test: str, paper: dict[str, float], **more: Any) -> MitrRow:
+    """A row with one test."""
+    return MitrRow(key=key, title=title, model=model, tests=(test,), paper=paper, guided=test == "guided", **more)
+
+
+_CYCLE_B = "task12-cycle-b"
+_ROWS = (
+    _one("baseline-trace", "Baseline, Task 1", {"baseline": "trace"}, "trace", _paper(lbm=(0.208, 0.204))),
+    _one(
+        *("baseline-caption", "Baseline, Task 2", {"baseline": "caption"}, "caption"),
+        _paper((0.563, 0.255, 0.240, 0.453, 0.997)),
+    ),
+    _one(
+        *("baseline-describe", "Baseline, image to caption", {"baseline": "describe"}, "joint"),
+        _paper((0.355, 0.087, 0.155, 0.307, 0.310)),
+    ),
+    _one("task1", "MITR, Task 1", _learns(trace=1), "trace", _paper(lbm=(0.171, 0.159))),
+    _one("task2", "MITR, Task 2", _learns(caption=0.3), "caption", _paper((0.577, 0.257, 0.245, 0.456, 1.213))),
+    _both("task12", "MITR, Task 1 + 2", (0.586, 0.272, 0.252, 0.470, 1.329), (0.169, 0.157)),
+    _both(
+        *("task12-cycle-s", "MITR, Task 1 + 2 + cycle_s", (0.596, 0.282, 0.257, 0.476, 1.390), (0.165, 0.156)),
+        cycle=0.1,
+        cycle_kind="segments",
+    ),
+    _both(_CYCLE_B, "MITR, Task 1 + 2 + cycle_b", (0.598, 0.286, 0.258, 0.479, 1.407), (0.166, 0.155), cycle=0.1),
+    _both(
+        f"{_CYCLE_B}-2",
+        *("MITR (2 layers), Task 1 + 2 + cycle_b", (0.607, 0.292, 0.263, 0.487, 1.485), (0.163, 0.154)),
+        cycle=0.1,
+        layers=2,
+    ),
+    _one(
+        *("task3", "MITR, Task 3", _learns(joint=1, mask_rate=0.0), "joint"),
+        _paper((0.387, 0.118, 0.168, 0.316, 0.170), (0.387, 0.369)),
+    ),
+    _one(
+        *("task3-mask", "MITR, Task 3 + random mask", _learns(joint=1), "joint"),
+        _paper((0.395, 0.128, 0.184, 0.328, 0.219), (0.308, 0.292)),
+    ),
+    MitrRow(
+        key="task123-mask",
+        title="MITR, Task 3 + 1 + 2 + random mask",
+        model=_learns(trace=1, caption=0.3, joint=1),
+        tests=(*_BOTH, "joint"),
+        paper=_paper((0.417, 0.125, 0.178, 0.323, 0.216), (0.283, 0.267)),
+    ),
+    # With --full: guided captions (Table 6), the number of layers (Table 7), the weight of the caption (Table 8).
+    # The paper has no row for a standard transformer here.
+    _one("guided-baseline", "Baseline, guided", {**_GUIDED, "baseline": "caption"}, "guided", {}),
+    _one(
+        *("guided", "MITR, guided, without pre-training", _GUIDED, "guided"),
+        _paper((0.463, 0.182, 0.219, 0.466, 1.746)),
+    ),
+    _one(
+        *("guided-pretrained", "MITR, guided, pre-trained on Task 1 + 2 + cycle_b", _GUIDED, "guided"),
+        _paper((0.474, 0.189, 0.225, 0.475, 1.819)),
+        start=_CYCLE_B,
+    ),
+    _both(
+        f"{_CYCLE_B}-3",
+        *("MITR (3 layers), Task 1 + 2 + cycle_b", (0.604, 0.289, 0.261, 0.485, 1.444), (0.197, 0.191)),
+        cycle=0.1,
+        layers=3,
+    ),
+    _both("task12-1.0", "MITR, Task 1 + 2, λ2 = 1.0", (0.589, 0.272, 0.254, 0.472, 1.346), (0.187, 0.178), 1.0),
+    _both("task12-0.5", "MITR, Task 1 + 2, λ2 = 0.5", (0.595, 0.278, 0.256, 0.476, 1.368), (0.179, 0.169), 0.5),
+    _both("task12-0.1", "MITR, Task 1 + 2, λ2 = 0.1", (0.595, 0.279, 0.256, 0.474, 1.375), (0.161, 0.150), 0.1),
+)
+ROWS = {row.key: row for row in _ROWS}
+
+
+@dataclass(frozen=True, slots=True)
+class TablePlan:
+    """One table. tests: which of a row's it shows. rows: keys. full: whether it is made with --full alone."""
+
+    number: int
+    title: str
+    tests: tuple[str, ...]
+    columns: tuple[Column, ...]
+    rows: tuple[str, ...]
     full: bool = False
-    workers: int = 2
-    world: WorldScale = field(default_factory=WorldScale)
-    run: RunScale = field(default_factory=RunScale)
+
+
+_WITH_BOTH = ("task12", "task12-cycle-s", _CYCLE_B, f"{_CYCLE_B}-2")
+_ALL = (*CAPTION, *LBM)
+_LAYERS = (_CYCLE_B, f"{_CYCLE_B}-2", f"{_CYCLE_B}-3")
+TABLES = (
+    TablePlan(5, "Task 1, a trace for a caption", ("trace",), LBM, ("baseline-trace", "task1", *_WITH_BOTH)),
+    TablePlan(2, "Task 2, a caption along a trace", ("caption",), CAPTION, ("baseline-caption", "task2", *_WITH_BOTH)),
+    TablePlan(
+        *(3, "Task 3, caption and trace from the image alone", ("joint",), _ALL),
+        ("baseline-describe", "task3", "task3-mask", "task123-mask"),
+    ),
+    TablePlan(
+        *(6, "Guided captions, along boxes of what is to be told", ("guided",), CAPTION),
+        *(("guided-baseline", "guided", "guided-pretrained"), True),
+    ),
+    TablePlan(7, "The number of layers", _BOTH, _ALL, _LAYERS, full=True),
+    TablePlan(
+        *(8, "The weight of the caption, λ2", _BOTH, _ALL),
+        *(("task12-1.0", "task12-0.5", "task12", "task12-0.1"), True),
+    ),
+)
+CLAIMS = (
+    ("trace", ClaimPlan("MITR finds better traces than a standard transformer", LBM[0], "task1", "baseline-trace")),
+    ("caption", ClaimPlan("MITR writes better captions along a trace than one", _CIDER, "task2", "baseline-caption")),
+    ("trace", ClaimPlan("Learning captions too makes traces better", LBM[0], "task12", "task1")),
+    ("caption", ClaimPlan("Learning traces too makes captions better", _CIDER, "task12", "task2")),
+    ("trace", ClaimPlan("cycle_s makes traces better", LBM[0], "task12-cycle-s", "task12")),
+    ("caption", ClaimPlan("cycle_s makes captions better", _CIDER, "task12-cycle-s", "task12")),
+    ("trace", ClaimPlan("cycle_b makes traces better", LBM[0], _CYCLE_B, "task12")),
+    ("caption", ClaimPlan("cycle_b makes captions better", _CIDER, _CYCLE_B, "task12")),
+    ("joint", ClaimPlan("Pointing while speaking makes captions better", _BLEU4, "task3", "baseline-describe")),
+    ("joint", ClaimPlan("Random masking makes joint captions better", _CIDER, "task3-mask", "task3")),
+    ("joint", ClaimPlan("Random masking makes joint traces better", LBM[0], "task3-mask", "task3")),
+    ("joint", ClaimPlan("Tasks 1 and 2 make joint traces better", LBM[0], "task123-mask", "task3-mask")),
+    (
+        "guided",
+        ClaimPlan("Pre-training on traces makes guided captions better", _CIDER, "guided-pretrained", "guided"),
+    ),
+)
+"""Each with the test that it is about."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class MitrExperiment(MitrTraining):
+    """full: Tables 6, 7 and 8 too. data: prepared narratives to use, not the world."""
+
+    full: bool = False
+    world: MitrWorld = field(default_factory=MitrWorld)
+    data: Path | None = None
+    decides_from: ClassVar[int] = 3
 
     @classmethod
-    def quick(cls, workers: int = 2) -> Plan:
+    def quick(cls, **changes: Any) -> MitrExperiment:
         """A few minutes: one seed, a small world, short runs. It shows that everything runs, and decides nothing."""
-        world = WorldScale(train=300, validation=40, test=60, eye_scenes=200, eye_steps=40)
-        return cls(seeds=(0,), workers=workers, world=world, run=RunScale(steps=60, test=60))
+        world = MitrWorld(train=300, validation=40, test=60, eye_scenes=200, eye_steps=40)
+        return cls(seeds=(0,), world=world, scale=MitrScale(steps=60, test=60), **changes)
 
-    def tables(self) -> tuple[TablePlan, ...]:
-        return tuple(table for table in TABLES if self.full or not table.full)
+    def settings(self) -> dict[str, Any]:
+        return {"seeds": self.seeds, "world": self.world, "run": self.scale}
 
+    def tables(self, prepared: Prepared) -> list[TablePlan]:
+        """Those that these narratives allow: captions with key boxes are known for scenes of the world alone."""
+        asked = [table for table in TABLES if self.full or not table.full]
+        return [table for table in asked if is_world(prepared) or not any(ROWS[key].guided for key in table.rows)]
 
-def reproduce(out: Path, plan: Plan, progress: Progress, data: Path | None = None) -> Results:
-    """Run everything that is not there yet, and write the report. data: prepared narratives to use, not the world."""
-    settle_plan(out, {"seeds": plan.seeds, "world": plan.world, "run": plan.run})
-    folder = data or out / "data"
-    if data is None and not is_finished(folder):
-        prepare_world(folder, plan.world, progress)
-    prepared = Prepared(folder)
-    tables = _tables(plan, prepared)
-    keys = list(dict.fromkeys(key for table in tables for key in table.rows))
-    guided = out / "guided"
-    if any(ROWS[key].guided for key in keys):
-        prepare_guided(guided, prepared, progress)
-    jobs = {
-        (key, seed): _job(ROWS[key], seed, guided if ROWS[key].guided else folder, out / "runs", plan.run)
-        for key in keys
-        for seed in plan.seeds
-    }
-    # A row that starts with another's weights comes after it.
-    for follows in (False, True):
-        _run_all([job for job in jobs.values() if bool(job.start) == follows], jobs.values(), plan, progress)
-    made = {name: read_made(job.folder / "made.json") for name, job in jobs.items()}
-    scores, remarks = _scores(made, jobs, plan, progress)
-    if len(tables) < len(plan.tables()):
-        remarks.append("Table 6 is left out: these narratives come without captions that are guided by boxes.")
-    results = _results(out, plan, tables, prepared, made, scores, remarks, training_minutes(jobs.values()))
-    write_report(results, out)
-    return results
-
-
-def _tables(plan: Plan, prepared: Prepared) -> tuple[TablePlan, ...]:
-    """The tables that these narratives allow: captions with key boxes are known for scenes of the world alone."""
-    return tuple(
-        table for table in plan.tables() if is_world(prepared) or not any(ROWS[key].guided for key in table.rows)
-    )
-
-
-def _job(row: RowPlan, seed: int, data: Path, runs: Path, scale: RunScale) -> Job:
-    start = runs / f"{row.start}-{seed}" if row.start else None
-    return Job(row, seed, data, runs / f"{row.key}-{seed}", scale, start)
-
-
-def _run_all(jobs: Sequence[Job], all_jobs: Collection[Job], plan: Plan, progress: Progress) -> None:
-    """Train jobs, the longest first, and say how many steps of all jobs are done."""
-    waiting = [job for job in jobs if not (job.folder / "made.json").exists()]
-    waiting.sort(key=lambda job: -(job.row.model.get("cycle", 0) > 0) * job.row.model.get("layers", 1) - 0.1)
-    total = plan.run.steps * len(all_jobs)
-    run_jobs(
-        waiting,
-        run_job,
-        plan.workers,
-        lambda: progress("training", sum(_steps_done(one) for one in all_jobs), total),
-    )
-
-
-def _steps_done(job: Job) -> int:
-    if (job.folder / "made.json").exists():
-        return job.scale.steps
-    log = job.folder / "log.jsonl"
-    return min(job.scale.steps, log.read_bytes().count(b"\n")) if log.exists() else 0
-
-
-Scores = dict[tuple[str, int], dict[str, dict[str, float]]]
-
-
-def _scores(
-    made: dict[tuple[str, int], Made], jobs: dict[tuple[str, int], Job], plan: Plan, progress: Progress
-) -> tuple[Scores, list[str]]:
-    """For each run and test: measure → value; and what could not be measured, for the report."""
-    found: Scores = {}
-    missing: dict[str, None] = {}
-    for folder in dict.fromkeys(job.data for job in jobs.values()):
+    def jobs(self, out: Path, progress: Progress) -> list[Job[MitrRow]]:
+        folder = self.data or out / "data"
+        if self.data is None:
+            prepare_world(folder, self.world, progress)
         prepared = Prepared(folder)
-        test = prepared.split("test", plan.run.test)
-        references = {str(i): [prepared.vocabulary.text(test[i].words.tolist())] for i in range(len(test))}
-        with CaptionJudge(references) as judges:
-            for name in [name for name in made if jobs[name].data == folder]:
-                progress("scoring captions", len(found), len(made))
-                found[name] = _scores_of(made[name], jobs[name], prepared, judges)
-        missing |= dict.fromkeys(judges.missing)
-    progress("scoring captions", len(made), len(made))
-    return found, list(missing)
+        rows = [ROWS[key] for key in dict.fromkeys(key for table in self.tables(prepared) for key in table.rows)]
+        guided = [row for row in rows if row.guided]
+        if guided:
+            prepare_guided(out / "guided", prepared, progress)
+        told = self.jobs_of([row for row in rows if not row.guided], folder, out / "runs")
+        jobs = [*told, *self.jobs_of(guided, out / "guided", out / "runs")]
+        # The longest first.
+        return sorted(jobs, key=lambda job: -(job.row.model.get("cycle", 0) > 0) * job.row.model.get("layers", 1))
 
-
-def _scores_of(made: Made, job: Job, prepared: Prepared, judges: CaptionJudge) -> dict[str, dict[str, float]]:
-    """For each test of one run: measure → value, as read from its folder if it was worked out before."""
-    found = {kind: dict(made.distances.get(kind, {})) for kind in job.row.tests}
-    for kind, said in made.words.items():
-        path = job.folder / f"scores-{kind}.json"
-        if not path.exists():
-            texts = {str(i): prepared.vocabulary.text(ids) for i, ids in enumerate(said)}
-            save_scores(judges.scores(texts), path)
-        found[kind] |= load_scores(path)
-    return found
-
-
-class CaptionJudge:
-    """Every caption measure that can be had here; METEOR's Java program is started once for all captions.
-
-    missing: for people, why a measure could not be had.
-    """
-
-    def __init__(self, references: dict[str, list[str]]) -> None:
-        self._references = references
-        self._meteor: MeteorTool | None = None
-        self._metrics = ["bleu", "rouge_l", "cider"]
-        self.missing: list[str] = []
-
-    def __enter__(self) -> CaptionJudge:
-        try:
-            scene_graph_f({"": "a cup"}, {"": ["a cup"]})
-            self._metrics.append("scene_graph_f")
-        except MissingDependency as error:
-            self.missing.append(f"Not measured: {error}")
-        try:
-            self._meteor = MeteorTool()
-        except MissingDependency as error:
-            self.missing.append(f"Not measured: {error}")
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self._meteor is not None:
-            self._meteor.close()
-
-    def scores(self, said: dict[str, str]) -> dict[str, float]:
-        """Measure → value over all captions."""
-        scores = dict(caption_scores(said, self._references, self._metrics)["corpus"])
-        if self._meteor is not None:
-            scores |= meteor(said, self._references, tool=self._meteor)["corpus"]
-        return scores
-
-
-def _results(
-    out: Path,
-    plan: Plan,
-    tables: Sequence[TablePlan],
-    prepared: Prepared,
-    made: dict[tuple[str, int], Made],
-    scores: Scores,
-    remarks: list[str],
-    minutes: float,
-) -> Results:
-    run = {key for key, _ in made}
-    claims = tuple(
-        judge(text, column, _row(plan, better, (test,), scores), _row(plan, worse, (test,), scores))
-        for text, test, measure, better, worse in CLAIMS
-        for column in [_column(measure)]
-        if {better, worse} <= run
-    )
-    settings = {
-        "data": "the simulated world" if is_world(prepared) else "narratives from files",
-        "narratives": f"{len(prepared.split('train'))} to learn from, {plan.run.test} to test on",
-        "words known": len(prepared.vocabulary),
-        "steps": plan.run.steps,
-        "narratives in a step": plan.run.batch,
-        "width": plan.run.width,
-        "seeds": len(plan.seeds),
-        "minutes of training, all runs added": minutes,
-        **{f"world, {name}": value for name, value in dict(prepared.about.get("world", {})).items()},
-    }
-    return Results(
-        title="MITR in the world" if is_world(prepared) else "MITR",
-        paper="Connecting What to Say With Where to Look by Modeling Human Attention Traces (CVPR 2021)",
-        settings=settings,
-        made_by={"saywhere": saywhere.__version__, "git": git_hash(), "data": prepared.fingerprint},
-        seeds=plan.seeds,
-        tables=tuple(_table(plan, table, scores) for table in tables),
-        claims=claims,
-        examples=_examples(out, prepared, made, plan),
-        curves=_curves(out, plan),
-        remarks=(*_limits(plan), *(_GUIDED if any(ROWS[key].guided for key in run) else ()), *remarks),
-    )
-
-
-def _column(measure: str) -> Column:
-    return next(c for table in TABLES for c in table.columns if c.name == measure)
-
-
-def _row(plan: Plan, key: str, tests: Sequence[str], scores: Scores, paper: dict[str, float] | None = None) -> Row:
-    each = tuple({k: v for test in tests for k, v in scores[key, seed][test].items()} for seed in plan.seeds)
-    return Row(ROWS[key].title, each, paper or {})
-
-
-def _table(plan: Plan, table: TablePlan, scores: Scores) -> Table:
-    rows = []
-    for key, numbers in table.rows.items():
-        paper = {c.name: n for c, n in zip(table.columns, numbers, strict=True) if n is not None}
-        rows.append(_row(plan, key, table.tests, scores, paper))
-    return Table(table.number, table.title, table.columns, tuple(rows))
-
-
-def _curves(out: Path, plan: Plan) -> dict[str, list[tuple[int, float]]]:
-    """Validation loss per word of the captions, for the rows of Table 2, first seed."""
-    table = next(t for t in TABLES if t.number == 2)
-    curves: dict[str, list[tuple[int, float]]] = {}
-    for key in table.rows:
-        logged = read_log(out / "runs" / f"{key}-{plan.seeds[0]}" / "log.jsonl")
-        validated = [(one.step, one.metrics.get("caption")) for one in logged if isinstance(one, Validated)]
-        curves[ROWS[key].title] = [(step, value) for step, value in validated if value is not None]
-    return curves
-
-
-def _examples(out: Path, prepared: Prepared, made: dict[tuple[str, int], Made], plan: Plan) -> tuple[Example, ...]:
-    """The first test narratives: the truth, the trace that a model gives to its words, and what one says by itself."""
-    test = prepared.split("test", plan.run.test)
-    alone, paired = made["task123-mask", plan.seeds[0]], made["task12-cycle-b", plan.seeds[0]]
-    examples = []
-    for i in range(min(_EXAMPLES, len(test))):
-        one, name = test[i], test.image_name(i)
-        photo = prepared.folder / "photos" / f"{name}.png"
-        if photo.exists():
-            (out / "photos").mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(photo, out / "photos" / photo.name)
-        truth = np.where(one.located[:, None], one.boxes[:, :4], np.nan)
-        words = tuple(one.words.tolist())
-        pictures = {
-            "Task 1: MITR's trace for these words": (words, paired.boxes["trace"][i]),
-            "Task 3: MITR's own words and trace": (alone.words["joint"][i], alone.boxes["joint"][i]),
-        }
-        examples.append(
-            Example(
-                f"photos/{name}.png",
-                _narrative(prepared, words, truth, name, "the simulated narrator"),
-                {
-                    title: _narrative(prepared, said, np.array(boxes, dtype=np.float64).reshape(-1, 4), name, "MITR")
-                    for title, (said, boxes) in pictures.items()
-                },
-            )
+    def compare(self, out: Path, measured: Mapping[Job[MitrRow], MitrOutputs], progress: Progress) -> Results:
+        prepared = Prepared(self.data or out / "data")
+        tables = self.tables(prepared)
+        scores, remarks = self.scores(measured, progress)
+        rows = {key for key, _ in scores}
+        if self.full and not is_world(prepared):
+            remarks.append("Table 6 is left out: these narratives come without captions that are guided by boxes.")
+        made = []
+        for table in tables:
+            paper = {key: ROWS[key].paper for key in table.rows}
+            board = self._board(scores, table.tests)
+            made.append(board.table(table.number, table.title, table.columns, table.rows, paper))
+        return Results(
+            title="MITR in the world" if is_world(prepared) else "MITR",
+            paper=PAPER,
+            settings=self._facts(prepared, training_minutes(measured)),
+            made_by={"data": prepared.fingerprint},
+            tables=tuple(made),
+            claims=tuple(
+                judge_plan(plan, self._board(scores, (test,)))
+                for test, plan in CLAIMS
+                if {plan.better, plan.worse} <= rows
+            ),
+            examples=self._examples(out, prepared, measured),
+            curves=self._curves(measured),
+            remarks=(*_LIMITS, *(_ABOUT_GUIDED if any(ROWS[key].guided for key in rows) else ()), *remarks),
         )
-    return tuple(examples)
 
+    def _board(self, scores: Scores, tests: Sequence[str]) -> Scoreboard:
+        """The scores of rows in these tests."""
+        joined = {
+            name: {measure: value for test in tests for measure, value in found.get(test, {}).items()}
+            for name, found in scores.items()
+        }
+        return Scoreboard(titles_of(ROWS.values()), self.seeds, joined)
 
-def _narrative(prepared: Prepared, ids: Sequence[int], boxes: NDArray[np.float64], name: str, origin: str) -> Narrative:
-    spelled = prepared.vocabulary.spell(ids)
-    return Grounded(spelled.words, boxes_of_words(boxes, spelled.owners, len(spelled.words))).narrative(
-        name, origin=origin
-    )
+    def _facts(self, prepared: Prepared, minutes: float) -> dict[str, Any]:
+        scale = self.scale
+        return {
+            "data": "the simulated world" if is_world(prepared) else "narratives from files",
+            "narratives": f"{len(prepared.split('train'))} to learn from, {scale.test} to test on",
+            "words known": len(prepared.vocabulary),
+            "steps": scale.steps,
+            "narratives in a step": scale.batch,
+            "width": scale.width,
+            "seeds": len(self.seeds),
+            "minutes of training, all runs added": minutes,
+            **{f"world, {name}": value for name, value in dict(prepared.about.get("world", {})).items()},
+        }
 
+    def _curves(self, jobs: Mapping[Job[MitrRow], MitrOutputs]) -> dict[str, list[tuple[int, float]]]:
+        """Validation loss per word of the captions, for the rows of Table 2, first seed."""
+        folders = {job.row.key: job.folder for job in jobs if job.seed == self.seeds[0]}
+        curves: dict[str, list[tuple[int, float]]] = {}
+        for key in next(table for table in TABLES if table.number == 2).rows:
+            logged = read_log(folders[key] / "log.jsonl")
+            validated = [(one.step, one.metrics.get("caption")) for one in logged if isinstance(one, Validated)]
+            curves[ROWS[key].title] = [(step, value) for step, value in validated if value is not None]
+        return curves
 
-def _limits(plan: Plan) -> tuple[str, ...]:
-    remarks = [
-        "The world is drawn and its narrators are simulated: this tests the paper's reasoning, not photographs.",
-        "Regions are the true boxes of all things, as from a detector that misses nothing; their features come from a "
-        "small eye that learnt to name patches and then stayed as it is.",
-        "Traces in these pictures run smoothly through the predicted boxes with even timing; models predict boxes, not "
-        "points.",
-        "SPICE is not computed: its Java tool is not to be had everywhere. The scene-graph F-score is another measure.",
-    ]
-    if len(plan.seeds) < 3:
-        remarks.insert(0, "A quick run: it shows that everything works, and decides nothing.")
-    return tuple(remarks)
+    def _examples(
+        self, out: Path, prepared: Prepared, measured: Mapping[Job[MitrRow], MitrOutputs]
+    ) -> tuple[Example, ...]:
+        """The first test narratives: the truth, the trace that a model gives to its words, and what one says alone."""
+        test = prepared.split("test", self.scale.test)
+        first = {job.row.key: made for job, made in measured.items() if job.seed == self.seeds[0]}
+        alone, paired = first["task123-mask"], first["task12-cycle-b"]
+        examples = []
+        for i in range(min(_EXAMPLES, len(test))):
+            one, name = test[i], test.image_name(i)
+            photo = prepared.folder / "photos" / f"{name}.png"
+            if photo.exists():
+                (out / "photos").mkdir(parents=True, exist_ok=True)
+                shutil.copyfile(photo, out / "photos" / photo.name)
+            truth = np.where(one.located[:, None], one.boxes[:, :4], np.nan)
+            words = tuple(one.words.tolist())
+            pictures = {
+                "Task 1: MITR's trace for these words": (words, paired.boxes["trace"][i]),
+                "Task 3: MITR's own words and trace": (alone.words["joint"][i], alone.boxes["joint"][i]),
+            }
+            examples.append(
+                Example(
+                    f"photos/{name}.png",
+                    narrative_of(prepared, words, truth, name, "the simulated narrator"),
+                    {
+                        title: narrative_of(prepared, said, np.array(boxes, np.float64).reshape(-1, 4), name, "MITR")
+                        for title, (said, boxes) in pictures.items()
+                    },
+                )
+            )
+        return tuple(examples)

@@ -8,28 +8,114 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from importlib.resources import files
 from pathlib import Path
+from typing import Literal
 
 from saywhere.build.region_texts import ClassBox, read_class_boxes
-from saywhere.core import InvalidFile, InvalidValue, WordBoxes
+from saywhere.core import Box, BoxSet, InvalidFile, InvalidValue, Region, WholeImage, WordBoxes
 from saywhere.formats import InvalidRecord, coco_captions, entities, trecs
 from saywhere.formats.coco_captions import CaptionRecord
 from saywhere.formats.entities import EntitiesCaption
 from saywhere.formats.files import read_bytes
 from saywhere.reproduce.narrations import pseudo_boxes, read_boxes
-from saywhere.reproduce.region_tasks import RegionTask, box_task, image_task, region_set_task
 
 CAPTIONS, BOXES, NARRATIONS = "captions_val2017.json", "boxes.json", "val_coco.ids.txt"
 ENTITIES = Path("entities") / "coco_entities_test.json"
 _ENDINGS = (".webp", ".jpg", ".jpeg", ".png")
 _ID = re.compile(r"[0-9]{12}")
+Kind = Literal["dense", "region set", "image"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Narration:
+class RegionItem:
+    """A region to be captioned, and what people wrote about it."""
+
+    item_id: str
+    image_id: str
+    region: Region
+    references: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RegionTask:
+    """left_out: reason → captions that could not become items."""
+
+    kind: Kind
+    items: tuple[RegionItem, ...]
+    left_out: Mapping[str, int] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if not self.items:
+            raise InvalidValue(f"{self.kind} captioning", "has no items", _told(self.left_out))
+        if len({item.item_id for item in self.items}) != len(self.items):
+            raise InvalidValue(f"{self.kind} captioning", "has two items of one id")
+
+    @property
+    def by_image(self) -> dict[str, list[RegionItem]]:
+        found: dict[str, list[RegionItem]] = defaultdict(list)
+        for item in self.items:
+            found[item.image_id].append(item)
+        return dict(found)
+
+
+def box_task(boxes: Iterable[ClassBox]) -> RegionTask:
+    """Each box is an item; its reference is its class. The true boxes are given, as in the paper, and not found."""
+    return _task("dense", ((box.image_id, Box(*box.box_xyxy), (box.class_name,)) for box in boxes))
+
+
+def region_set_task(
+    captions: Iterable[EntitiesCaption], sizes_px: Mapping[str, tuple[int, int]] | None = None
+) -> RegionTask:
+    """Captions of one photo that share their boxes are references of one item.
+
+    sizes_px: width and height of the original photos, for files that do not tell them. Left out are captions without
+    boxes and those of photos of unknown size.
+    """
+    grouped: dict[tuple[str, tuple[tuple[float, ...], ...]], list[str]] = defaultdict(list)
+    left_out: dict[str, int] = defaultdict(int)
+    for one in captions:
+        size = one.size_px or (sizes_px or {}).get(one.image_id)
+        if not one.boxes_xyxy_px:
+            left_out["without boxes"] += 1
+        elif size is None:
+            left_out["photo of unknown size"] += 1
+        else:
+            grouped[one.image_id, one.boxes_xyxy(size)].append(one.caption)
+    items = (
+        (image_id, BoxSet(tuple(Box(*box) for box in boxes)), tuple(texts))
+        for (image_id, boxes), texts in grouped.items()
+    )
+    return _task("region set", items, left_out)
+
+
+def image_task(captions: Iterable[CaptionRecord]) -> RegionTask:
+    """One item for each photo, with all its captions."""
+    grouped: dict[str, list[str]] = defaultdict(list)
+    for one in captions:
+        grouped[str(one.image_id)].append(one.caption)
+    return _task("image", ((image_id, WholeImage(), tuple(texts)) for image_id, texts in grouped.items()))
+
+
+def _task(
+    kind: Kind, rows: Iterable[tuple[str, Region, tuple[str, ...]]], left_out: Mapping[str, int] | None = None
+) -> RegionTask:
+    counts: dict[str, int] = defaultdict(int)
+    items = []
+    for image_id, region, references in rows:
+        items.append(RegionItem(f"{image_id}/{counts[image_id]}", image_id, region, references))
+        counts[image_id] += 1
+    return RegionTask(kind, tuple(items), dict(left_out or {}))
+
+
+def _told(left_out: Mapping[str, int]) -> str:
+    return ", ".join(f"{count} {reason}" for reason, count in left_out.items())
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PlacedNarration:
     """What somebody said about a photo. placed: the pseudo-box of each word."""
 
     image_id: str
@@ -50,7 +136,7 @@ class HeldOut:
     boxes: RegionTask
     class_boxes: tuple[ClassBox, ...]
     sets: RegionTask | None
-    narrations: tuple[Narration, ...]
+    narrations: tuple[PlacedNarration, ...]
     counts: dict[str, int]
 
 
@@ -130,9 +216,9 @@ def _photos(
     return {name: here[name] for name in usable[:limit]}, captions, sizes, counts
 
 
-def _narrations(folder: Path, photos: Mapping[str, Path]) -> tuple[tuple[Narration, ...], dict[str, int]]:
+def _narrations(folder: Path, photos: Mapping[str, Path]) -> tuple[tuple[PlacedNarration, ...], dict[str, int]]:
     boxes = read_boxes(folder / BOXES)
-    kept: list[Narration] = []
+    kept: list[PlacedNarration] = []
     counts = {"narrations": 0, "narrations without a pseudo-box": 0, "narrations that could not be read": 0}
     for told in trecs.read(folder / NARRATIONS):
         if isinstance(told, InvalidRecord):
@@ -143,7 +229,7 @@ def _narrations(folder: Path, photos: Mapping[str, Path]) -> tuple[tuple[Narrati
             continue
         placed = pseudo_boxes(told, boxes.get(name, {}))
         if placed.located.any():
-            kept.append(Narration(name, told.words, placed))
+            kept.append(PlacedNarration(name, told.words, placed))
             counts["narrations"] += 1
         else:
             counts["narrations without a pseudo-box"] += 1

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -17,15 +17,16 @@ from saywhere.plots.distributions import draw_densities, draw_spreads
 from saywhere.plots.lines import draw_lines
 from saywhere.plots.matrices import draw_layers, draw_matrices
 from saywhere.plots.matrix_grid import Block, Span
-from saywhere.reproduce import scenes_rows as rows
-from saywhere.reproduce.figures import drawn
-from saywhere.reproduce.results import Figure, LevelExample, LevelLine, NamedBox
-from saywhere.reproduce.scenes_measure import Found, HeldOutScenes, ToldTwice
-from saywhere.reproduce.scenes_rows import AFTER, BEFORE, LONGER
-from saywhere.reproduce.scenes_tables import FoundBy
-from saywhere.reproduce.scenes_world import OBJECT, SCENE, named_place
+from saywhere.reproduce._sheets import drawn
+from saywhere.reproduce.results import Figure, LevelExample, Line, NamedBox
+from saywhere.reproduce.scenes_data import OBJECT, SCENE, named_place
+from saywhere.reproduce.scenes_measure import ABLATED, BLOCKS, HeldOutScenes, SceneMeasures, ToldTwice
 from saywhere.world import kinds_named
 
+Measured = Mapping[tuple[str, int], SceneMeasures]
+"""Row and seed → what was measured."""
+
+BEFORE, AFTER, LONGER = "objects", "scenes", "longer"
 _SHORT = {BEFORE: "before", AFTER: "after scene tuning", LONGER: "after more objects"}
 _NAMES = {Part.TAG: "tags", Part.REGION: "regions"}
 _BLOCKS = (
@@ -35,7 +36,7 @@ _BLOCKS = (
 )
 
 
-def scenes_figures(seeds: Sequence[int], found: FoundBy, test: HeldOutScenes, models: dict[str, Path]) -> list[Figure]:
+def scenes_figures(seeds: Sequence[int], found: Measured, test: HeldOutScenes, models: dict[str, Path]) -> list[Figure]:
     """All figures. models: row → folder of a trained network, before and after."""
     return [
         *_matrices(test, {_SHORT[key]: Oscar.from_pretrained(folder) for key, folder in models.items()}),
@@ -93,19 +94,19 @@ def _spans(matrix: AttentionMatrix) -> list[Span]:
     ]
 
 
-def _density(seeds: Sequence[int], found: FoundBy) -> Figure:
+def _density(seeds: Sequence[int], found: Measured) -> Figure:
     panels = {
         ("all the relations" if block == "all" else block): {
             _SHORT[key]: np.array(
                 [
-                    (_nan(std), _nan(mass))
+                    (std, mass)
                     for seed in seeds
                     for std, mass in zip(*(found[key, seed].blocks[block][m] for m in ("std", "mass")), strict=True)
                 ]
             )
             for key in (BEFORE, AFTER, LONGER)
         }
-        for block in rows.BLOCKS
+        for block in BLOCKS
     }
     return drawn(
         *("Standard deviation against mass of attention (Fig. 4)", partial(draw_densities, panels, "std", "mass")),
@@ -114,12 +115,10 @@ def _density(seeds: Sequence[int], found: FoundBy) -> Figure:
     )
 
 
-def _separator(seeds: Sequence[int], found: FoundBy) -> Figure:
+def _separator(seeds: Sequence[int], found: Measured) -> Figure:
     panels = {
         _SHORT[key]: {
-            f"from {part}s": np.mean(
-                [[_nan(v) for v in found[key, seed].special[part]] for seed in seeds], axis=0
-            ).tolist()
+            f"from {part}s": np.mean([found[key, seed].special[part] for seed in seeds], axis=0).tolist()
             for part in found[key, seeds[0]].special
         }
         for key in (BEFORE, AFTER)
@@ -131,10 +130,10 @@ def _separator(seeds: Sequence[int], found: FoundBy) -> Figure:
     )
 
 
-def _confidences(seeds: Sequence[int], found: FoundBy) -> Figure:
+def _confidences(seeds: Sequence[int], found: Measured) -> Figure:
     values = {
         f"without {k}": {_SHORT[key]: _joined(seeds, found, key, "confidences", k) for key in (BEFORE, AFTER, LONGER)}
-        for k in rows.ABLATED
+        for k in ABLATED
     }
     return drawn(
         *("Confidence of captions that stayed as they were (Fig. 6)", partial(draw_spreads, values, "confidence", "")),
@@ -143,10 +142,10 @@ def _confidences(seeds: Sequence[int], found: FoundBy) -> Figure:
     )
 
 
-def _shifts(seeds: Sequence[int], found: FoundBy) -> Figure:
+def _shifts(seeds: Sequence[int], found: Measured) -> Figure:
     values = {
         f"without {k}": {_SHORT[key]: _joined(seeds, found, key, "shifts", k) for key in (BEFORE, AFTER, LONGER)}
-        for k in rows.ABLATED
+        for k in ABLATED
     }
     return drawn(
         *("How confidence shifts (Fig. 7)", partial(draw_spreads, values, "confidence before − after", "")),
@@ -155,11 +154,11 @@ def _shifts(seeds: Sequence[int], found: FoundBy) -> Figure:
     )
 
 
-def _joined(seeds: Sequence[int], found: FoundBy, key: str, what: str, k: int) -> list[float]:
+def _joined(seeds: Sequence[int], found: Measured, key: str, what: str, k: int) -> list[float]:
     return [value for seed in seeds for value in getattr(found[key, seed], what)[str(k)]]
 
 
-def _classes(seeds: Sequence[int], found: FoundBy) -> Figure:
+def _classes(seeds: Sequence[int], found: Measured) -> Figure:
     support = found[BEFORE, seeds[0]].support
     ordered = dict(sorted(support.items(), key=lambda one: -one[1]))
     values = {
@@ -178,7 +177,7 @@ def _classes(seeds: Sequence[int], found: FoundBy) -> Figure:
     )
 
 
-def level_examples(out: Path, test: HeldOutScenes, found: FoundBy, seed: int, most: int) -> list[LevelExample]:
+def level_examples(out: Path, test: HeldOutScenes, found: Measured, seed: int, most: int) -> list[LevelExample]:
     """Test images with captions of both levels, whole and with what tells their place taken away."""
     before, after = found[BEFORE, seed], found[AFTER, seed]
     objects = {(one.image, one.objects): one for one in before.ablated}
@@ -204,17 +203,13 @@ def _example(out: Path, test: HeldOutScenes, scene: ToldTwice, objects: ToldTwic
             (f"{level}, ablated", told.after, told.confidence_after),
         ):
             good = named_place(text) == place if level == SCENE else kinds_named(text) <= there
-            lines.append(LevelLine(label, text, sure, good))
+            lines.append(Line(label, text, sure, good))
     boxes = [] if image.tag_boxes_xyxy is None else image.tag_boxes_xyxy.tolist()
     gone = [NamedBox(tag, tuple(box)) for tag, box in zip(image.tags, boxes, strict=True) if tag in scene.objects]
     photo = test.folder.folder / "photos" / f"{scene.image}.png"
     return LevelExample(str(photo.relative_to(out)), place, tuple(lines), tuple(gone))
 
 
-def informative_things(found: Found) -> str:
+def informative_things(found: SceneMeasures) -> str:
     """The paper's Table 3: for each place the things that tell it best."""
     return "; ".join(f"{place}: {', '.join(things)}" for place, things in found.informative.items())
-
-
-def _nan(value: float | None) -> float:
-    return float("nan") if value is None else value

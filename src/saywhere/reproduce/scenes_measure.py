@@ -11,8 +11,6 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from saywhere.atomic import write_atomic
-from saywhere.core.errors import InvalidFile
 from saywhere.explain.ablation import (
     Comparison,
     Removal,
@@ -33,13 +31,57 @@ from saywhere.models.attended import Part
 from saywhere.models.oscar import LevelCaptions, Oscar
 from saywhere.models.search import BEAM, Written
 from saywhere.models.tagged_regions import TaggedRegions
-from saywhere.reproduce import scenes_rows as rows
-from saywhere.reproduce.scenes_world import OBJECT, SCENE, named_place
+from saywhere.reproduce.scenes_data import OBJECT, SCENE, named_place
+from saywhere.reproduce.tables import Column
 from saywhere.world import kinds_named
 
 Measured = dict[str, float]
 _BLOCKS = {"all the relations": "all"}
 _AT_ONCE = 50
+
+DEPTHS = (3, 5, 7)
+ABLATED = (1, 2, 3)
+SPLITS = ("90/10", "70/30", "50/50")
+F1S = ("micro", "macro", "weighted")
+BLOCKS = ("all", "vision→vision", "vision→tag", "tag→vision")
+
+ACCURACY = Column("scene named, %", digits=1)
+CAPTIONS = (ACCURACY, *(Column(name) for name in ("BLEU-4", "ROUGE-L", "CIDEr")))
+NAMING = Column("named things are there, %", digits=1)
+RECALL = Column("told things named, %", digits=1)
+NAMING_F1 = Column("naming F1", digits=1)
+OBJECT_CIDER = Column("CIDEr, objects")
+OBJECTS = (NAMING, RECALL, NAMING_F1, OBJECT_CIDER)
+STD = Column("std, all", lower_is_better=True, digits=4)
+EVENNESS = Column("evenness, all", digits=4)
+MASS = Column("mass, all", digits=2)
+ATTENTION = tuple(
+    Column(f"{measure}, {block}", lower_is_better=measure == "std", digits=2 if measure == "mass" else 4)
+    for measure in ("std", "mass", "evenness")
+    for block in BLOCKS
+)
+OVERLAP = Column("AO@5, mean")
+OVERLAP_CHANCE = Column("AO@5, mean, even attention")
+DIAGNOSTIC = tuple(Column(f"{measure}@{depth}", digits=2) for measure in ("AO", "RBO", "IoU") for depth in DEPTHS)
+CHANGED = Column("changed, %", lower_is_better=True, digits=1)
+CHANGED_RANDOM = Column("changed, random things, %", lower_is_better=True, digits=1)
+CHANGED_BY = tuple(Column(f"changed without {k}, %", lower_is_better=True, digits=1) for k in ABLATED)
+CONFIDENCE = Column("confidence")
+SHIFT = Column("shift", digits=4)
+SHIFT_SPREAD = Column("spread of shifts", lower_is_better=True, digits=4)
+LABEL_CHANGED = Column("place or things changed, %", lower_is_better=True, digits=1)
+ABLATION = (CHANGED, *CHANGED_BY, LABEL_CHANGED, CHANGED_RANDOM, CONFIDENCE, SHIFT, SHIFT_SPREAD)
+
+
+def probe_column(probe: str, split: str, f1: str, ablated: bool = False) -> Column:
+    """The name of a probe's measure, such as "forest 50/50 macro-F1 (A)"."""
+    return Column(f"{probe} {split} {f1}-F1{' (A)' if ablated else ''}", digits=2)
+
+
+RARE = Column("forest 50/50 F1, rare scenes")
+MACRO = probe_column("forest", "50/50", "macro")
+MACRO_ABLATED = probe_column("forest", "50/50", "macro", ablated=True)
+SEP_FIRST, SEP_LAST = Column("[SEP], first layer"), Column("[SEP], last layer")
 
 
 class ToldTwice(msgspec.Struct, frozen=True):
@@ -53,61 +95,36 @@ class ToldTwice(msgspec.Struct, frozen=True):
     confidence_after: float
 
 
-class SceneOverlap(msgspec.Struct, frozen=True):
-    """One scene's row of Table 2, and its first objects. Ties are joined by "="."""
-
-    images: int
-    measures: dict[str, float | None]
-    attended: list[str]
-    frequent: list[str]
-
-
-class Found(msgspec.Struct, frozen=True):
-    """All that one network was measured at. Lists have a value for each image, or layer; None is NaN.
+class SceneMeasures(msgspec.Struct, frozen=True):
+    """All that one network was measured at. Lists have a value for each image, or layer.
 
     blocks: block → "std" and "mass". special: who asks → attention to [SEP] by layer. confidences, shifts: of captions
     that stayed as they were, by how many things were taken away. classes: probe's F1 by scene, without and with
-    ablation. told: captions of some images. informative: scene → the things taken away.
+    ablation. scenes: Table 2, scene → measure → value. informative: scene → the things taken away.
     """
 
-    scores: dict[str, float | None]
-    blocks: dict[str, dict[str, list[float | None]]]
-    special: dict[str, list[float | None]]
+    scores: dict[str, float]
+    blocks: dict[str, dict[str, list[float]]]
+    special: dict[str, list[float]]
     confidences: dict[str, list[float]]
     shifts: dict[str, list[float]]
     classes: dict[str, dict[str, float]]
     support: dict[str, int]
-    scenes: dict[str, SceneOverlap]
+    scenes: dict[str, dict[str, float]]
     informative: dict[str, list[str]]
     taken_part: dict[str, int]
-    told: dict[str, dict[str, tuple[str, float]]]
     ablated: list[ToldTwice]
-
-
-def save_found(found: Found, path: Path) -> None:
-    """For `load_found`, whole or not at all."""
-    with write_atomic(path) as file:
-        file.write(msgspec.json.encode(found))
-
-
-def load_found(path: Path) -> Found:
-    """What one finished run left."""
-    try:
-        return msgspec.json.decode(path.read_bytes(), type=Found)
-    except (OSError, msgspec.MsgspecError) as error:
-        raise InvalidFile(path, f"holds no measures: {error}") from error
 
 
 @dataclass(frozen=True, slots=True)
 class MeasureScale:
     """How much is measured. attended: images whose attention is looked at (the paper: 100). rare: places of which the
-    probe sees few images, and how many those are. probe_seeds: splits. told: images whose captions are kept."""
+    probe sees few images, and how many those are. probe_seeds: splits."""
 
     attended: int = 100
     rare: int = 3
     rare_images: int = 10
     probe_seeds: int = 2
-    told: int = 60
 
 
 @dataclass(frozen=True)
@@ -117,6 +134,12 @@ class HeldOutScenes:
     folder: LevelCaptions
     places: dict[str, str]
     scale: MeasureScale = field(default_factory=MeasureScale)
+
+    @classmethod
+    def of(cls, data: Path, scale: MeasureScale) -> HeldOutScenes:
+        """The test images of a prepared folder."""
+        folder = LevelCaptions(data)
+        return cls(folder, folder.about["places"], scale)
 
     @cached_property
     def ids(self) -> list[str]:
@@ -135,7 +158,7 @@ class HeldOutScenes:
         train = self.folder.image_names("train")
         tags = [set(self.folder.image(one).tags) for one in train]
         counts = SceneObjects.of(tags, [self.places[one] for one in train])
-        return {scene: counts.most_informative(scene, max(rows.ABLATED)) for scene in counts.scenes}
+        return {scene: counts.most_informative(scene, max(ABLATED)) for scene in counts.scenes}
 
     def references(self, level: str) -> dict[str, list[str]]:
         """Image → what people said of it at a level."""
@@ -163,14 +186,12 @@ class HeldOutScenes:
         return labels
 
 
-def measure_all(model: Oscar, test: HeldOutScenes, levels: Sequence[str], asked: str, seed: int) -> Found:
+def measure_scenes(model: Oscar, test: HeldOutScenes, levels: Sequence[str], asked: str, seed: int) -> SceneMeasures:
     """Everything. levels: those that the network was taught. asked: the level of ablated captions."""
-    kept = test.ids[: test.scale.told]
     told = {
-        level: write_many(
-            model, test.ids if level in (OBJECT, SCENE) else kept, test.image, level=level, batch=_AT_ONCE
-        )
-        for level in levels
+        level: write_many(model, test.ids, test.image, level=level, batch=_AT_ONCE)
+        for level in (OBJECT, SCENE)
+        if level in levels
     }
     scores: Measured = {}
     if SCENE in told:
@@ -182,20 +203,18 @@ def measure_all(model: Oscar, test: HeldOutScenes, levels: Sequence[str], asked:
         for measure in ("std", "mass", "evenness"):
             scores[f"{measure}, {_BLOCKS.get(name, name)}"] = float(np.nanmean(getattr(stats, measure)))
     special = _special(model, test)
-    scores |= {rows.SEP_FIRST.name: float(special.mean[0].mean()), rows.SEP_LAST.name: float(special.mean[-1].mean())}
+    scores |= {SEP_FIRST.name: float(special.mean[0].mean()), SEP_LAST.name: float(special.mean[-1].mean())}
     overlaps = scene_overlaps(model, test, scores, seed)
     ablation = _Ablation(model, test, told[asked], asked, seed)
     scores |= ablation.scores
     classes = probe_scores(model, test, scores)
-    return Found(
-        scores={name: _number(value) for name, value in scores.items()},
+    return SceneMeasures(
+        scores={name: float(value) for name, value in scores.items()},
         blocks={
-            _BLOCKS.get(name, name): {m: [_number(v) for v in getattr(stats, m).tolist()] for m in ("std", "mass")}
+            _BLOCKS.get(name, name): {m: getattr(stats, m).tolist() for m in ("std", "mass")}
             for name, stats in blocks.items()
         },
-        special={
-            part.name.lower(): [_number(v) for v in special.mean[:, i].tolist()] for i, part in enumerate(special.parts)
-        },
+        special={part.name.lower(): special.mean[:, i].tolist() for i, part in enumerate(special.parts)},
         confidences={str(k): one.unchanged_confidences.tolist() for k, one in ablation.compared.items()},
         shifts={str(k): one.unchanged_shifts.tolist() for k, one in ablation.compared.items()},
         classes=classes,
@@ -203,10 +222,6 @@ def measure_all(model: Oscar, test: HeldOutScenes, levels: Sequence[str], asked:
         scenes=overlaps,
         informative=test.informative,
         taken_part={str(k): len(one.pairs) for k, one in ablation.compared.items()},
-        told={
-            level: {one: (said[one].text, float(np.exp(said[one].score))) for one in kept}
-            for level, said in told.items()
-        },
         ablated=ablation.shown(),
     )
 
@@ -223,7 +238,7 @@ def scene_scores(said: dict[str, Written], test: HeldOutScenes) -> Measured:
     """How many captions name the true place, in percent, and how near they are to what people say."""
     right = [named_place(text.text) == test.places[one] for one, text in said.items()]
     found = _caption_scores(said, test.references(SCENE))
-    return {rows.ACCURACY.name: 100 * float(np.mean(right)), **{c.name: found[c.name] for c in rows.CAPTIONS[1:]}}
+    return {ACCURACY.name: 100 * float(np.mean(right)), **{c.name: found[c.name] for c in CAPTIONS[1:]}}
 
 
 def object_scores(said: dict[str, Written], test: HeldOutScenes) -> Measured:
@@ -238,10 +253,10 @@ def object_scores(said: dict[str, Written], test: HeldOutScenes) -> Measured:
         both += len(kinds & people)
     precision, recall = there / max(named, 1), both / max(told, 1)
     return {
-        rows.NAMING.name: 100 * precision,
-        rows.RECALL.name: 100 * recall,
-        rows.NAMING_F1.name: 200 * precision * recall / max(precision + recall, 1e-9),
-        rows.OBJECT_CIDER.name: _caption_scores(said, references)["CIDEr"],
+        NAMING.name: 100 * precision,
+        RECALL.name: 100 * recall,
+        NAMING_F1.name: 200 * precision * recall / max(precision + recall, 1e-9),
+        OBJECT_CIDER.name: _caption_scores(said, references)["CIDEr"],
     }
 
 
@@ -251,28 +266,23 @@ def _caption_scores(said: dict[str, Written], references: dict[str, list[str]]) 
     return found
 
 
-def scene_overlaps(model: Oscar, test: HeldOutScenes, scores: Measured, seed: int) -> dict[str, SceneOverlap]:
+def scene_overlaps(model: Oscar, test: HeldOutScenes, scores: Measured, seed: int) -> dict[str, dict[str, float]]:
     """Table 2; its means go into `scores`."""
     looked = measured_objects(model, test.ids, test.image)
     places = [test.places[one] for one in test.ids]
     # What even attention gives is the baseline of the report; shuffles are slow.
-    table = diagnosticity(looked, places, np.random.default_rng(seed), depths=rows.DEPTHS, shuffles=1)
-    found: dict[str, SceneOverlap] = {}
+    table = diagnosticity(looked, places, np.random.default_rng(seed), depths=DEPTHS, shuffles=1)
+    found: dict[str, dict[str, float]] = {}
     for row in table.scenes:
-        measures: dict[str, float | None] = {}
+        measures: dict[str, float] = {}
         for k, at in row.at.items():
             for name, value in (("AO", "average_overlap"), ("RBO", "rbo"), ("IoU", "iou")):
-                measures[f"{name}@{k}"] = _number(getattr(at.found, value))
-                measures[f"{name}@{k}, even"] = _number(getattr(at.uniform, value))
-        tops = ([_named(one) for one in ranking[: max(rows.DEPTHS)]] for ranking in (row.attended, row.frequent))
-        found[row.scene] = SceneOverlap(row.images, measures, *tops)
-    for column, name in ((rows.OVERLAP, "AO@5"), (rows.OVERLAP_CHANCE, "AO@5, even")):
-        scores[column.name] = float(np.nanmean([_float(one.measures[name]) for one in found.values()]))
+                measures[f"{name}@{k}"] = float(getattr(at.found, value))
+                measures[f"{name}@{k}, even"] = float(getattr(at.uniform, value))
+        found[row.scene] = measures
+    for column, name in ((OVERLAP, "AO@5"), (OVERLAP_CHANCE, "AO@5, even")):
+        scores[column.name] = float(np.nanmean([one[name] for one in found.values()]))
     return found
-
-
-def _named(entry: object) -> str:
-    return "=".join(sorted(map(str, entry))) if isinstance(entry, set | frozenset) else str(entry)
 
 
 class _Ablation:
@@ -288,7 +298,7 @@ class _Ablation:
             if level == SCENE
             else lambda text: ",".join(sorted(kinds_named(text)))
         )
-        for k in rows.ABLATED:
+        for k in ABLATED:
             chosen = qualifying(test.ids, test.image, test.places, test.informative, k).removals
             others = control_removals(chosen, test.image, rng).removals
             self._removals[k] = chosen
@@ -310,22 +320,22 @@ class _Ablation:
         stayed = [pair for pair in pairs if not pair.changed]
         shifts = [pair.shift for pair in stayed]
         return {
-            rows.CHANGED.name: _percent([pair.changed for pair in pairs]),
-            rows.LABEL_CHANGED.name: _percent([bool(pair.label_changed) for pair in pairs]),
-            rows.CHANGED_RANDOM.name: _percent(control),
-            rows.CONFIDENCE.name: _mean([pair.confidence_after for pair in stayed]),
-            rows.SHIFT.name: _mean(shifts),
-            rows.SHIFT_SPREAD.name: float(np.std(shifts)) if shifts else float("nan"),
+            CHANGED.name: _percent([pair.changed for pair in pairs]),
+            LABEL_CHANGED.name: _percent([bool(pair.label_changed) for pair in pairs]),
+            CHANGED_RANDOM.name: _percent(control),
+            CONFIDENCE.name: _mean([pair.confidence_after for pair in stayed]),
+            SHIFT.name: _mean(shifts),
+            SHIFT_SPREAD.name: float(np.std(shifts)) if shifts else float("nan"),
             **{
                 column.name: _percent([pair.changed for pair in self.compared[k].pairs])
-                for k, column in zip(rows.ABLATED, rows.CHANGED_BY, strict=True)
+                for k, column in zip(ABLATED, CHANGED_BY, strict=True)
             },
         }
 
     def shown(self) -> list[ToldTwice]:
         """Images of which most is taken away, a few of each number of things."""
         found = []
-        for k in reversed(rows.ABLATED):
+        for k in reversed(ABLATED):
             for pair in self.compared[k].pairs[:40]:
                 objects = self._removals[k][pair.id].objects
                 sure = (pair.confidence_before, pair.confidence_after)
@@ -344,13 +354,13 @@ def probe_scores(model: Oscar, test: HeldOutScenes, scores: Measured) -> dict[st
     classes: dict[str, dict[str, float]] = {}
     for result in probe_table(states, test.probe_labels, seeds=tuple(range(test.scale.probe_seeds))):
         split = f"{round(100 * result.train_share)}/{round(100 * (1 - result.train_share))}"
-        for f1 in rows.F1S:
-            column = rows.probe_column(names[result.probe], split, f1, result.states == "(A)")
+        for f1 in F1S:
+            column = probe_column(names[result.probe], split, f1, result.states == "(A)")
             scores[column.name] = getattr(result, f1)
         if result.probe == "forest" and split == "50/50":
             classes[result.states] = {name: score.f1 for name, score in result.classes.items()}
             if not result.states:
-                scores[rows.RARE.name] = _rare(result, test.rare)
+                scores[RARE.name] = _rare(result, test.rare)
     return classes
 
 
@@ -369,12 +379,3 @@ def _percent(flags: Sequence[bool]) -> float:
 
 def _mean(values: Sequence[float]) -> float:
     return float(np.mean(values)) if values else float("nan")
-
-
-def _number(value: float) -> float | None:
-    """JSON has no NaN."""
-    return None if np.isnan(value) else float(value)
-
-
-def _float(value: float | None) -> float:
-    return float("nan") if value is None else value

@@ -12,12 +12,9 @@ from numpy.typing import NDArray
 from saywhere.core.types import Progress
 from saywhere.models.oscar import LevelCaption, save_level_captions
 from saywhere.models.tagged_regions import TaggedRegions
-from saywhere.reproduce.mitr_world import save_photo
-from saywhere.reproduce.region_eye import RegionEye, see_boxes, taught_eye
+from saywhere.reproduce.eyes import RegionEye, box_features, eye_scenes, save_photo, train_region_eye
 from saywhere.store import is_finished
 from saywhere.world import PLACES, Scene, high_level_captions, make_scene, object_captions
-
-"""What is being done, how much of it is done, and out of how much."""
 
 OBJECT, SCENE, ACTION, RATIONALE = "object", "scene", "action", "rationale"
 LEVELS = (OBJECT, SCENE, ACTION, RATIONALE)
@@ -28,7 +25,7 @@ _JITTER = 0.05
 
 
 @dataclass(frozen=True, slots=True)
-class ScenesWorldScale:
+class ScenesWorld:
     """How much world: scenes of each split, captions of objects for each, and what the eye learns from."""
 
     train: int = 3000
@@ -42,11 +39,12 @@ class ScenesWorldScale:
     eye_size: int = 96
 
 
-def prepare_scenes_world(folder: Path, scale: ScenesWorldScale, progress: Progress) -> None:
+def prepare_scenes_world(folder: Path, scale: ScenesWorld, progress: Progress) -> None:
     """Write the captions with what the eye sees, and the photos of the test scenes, unless they are there."""
     if is_finished(folder):
         return
-    eye = taught_eye(scale.seed, scale.eye_scenes, scale.eye_steps, scale.eye_size, scale.size, progress)
+    for_eye = eye_scenes(scale.seed, scale.eye_scenes, scale.size, progress)
+    eye = train_region_eye(for_eye, scale.eye_steps, scale.seed, progress, scale.eye_size)
     images: dict[str, TaggedRegions] = {}
     captions: list[LevelCaption] = []
     places: dict[str, str] = {}
@@ -54,23 +52,23 @@ def prepare_scenes_world(folder: Path, scale: ScenesWorldScale, progress: Progre
     for split, count in (("train", scale.train), ("validation", scale.validation), ("test", scale.test)):
         for _ in range(count):
             scene = make_scene(scale.seed, index, scale.size)
-            images[scene.image_id] = seen(eye, scene, scale.seed)
+            images[scene.image_id] = tagged_regions(eye, scene, scale.seed)
             captions += _captions(scene, split, scale)
             places[scene.image_id] = scene.place
             if split == "test":
-                save_photo(folder / "photos" / f"{scene.image_id}.png", scene.photo)
+                save_photo(folder / "photos" / f"{scene.image_id}.png", scene)
             index += 1
             progress("drawing scenes", index, total)
     save_level_captions(folder, images, captions, {"world": asdict(scale), "places": places})
 
 
-def seen(eye: RegionEye, scene: Scene, seed: int) -> TaggedRegions:
+def tagged_regions(eye: RegionEye, scene: Scene, seed: int) -> TaggedRegions:
     """What two detectors would give: tags with the true boxes of things (not of walls, skies …), largest first, and
     regions that lie nearly there, then nine windows on the picture, which see what things stand on."""
     things = sorted((scene.things[i] for i in scene.objects), key=lambda thing: -thing.area)
     true = np.array([thing.box_xyxy for thing in things], dtype=np.float32).reshape(-1, 4)
     boxes = np.concatenate([_jittered(true, np.random.default_rng((seed, scene.index))), _windows()])
-    return TaggedRegions(see_boxes(eye, scene, boxes), boxes, tuple(thing.kind for thing in things), true)
+    return TaggedRegions(box_features(eye, scene, boxes), boxes, tuple(thing.kind for thing in things), true)
 
 
 def _jittered(boxes_xyxy: NDArray[np.float32], rng: np.random.Generator) -> NDArray[np.float32]:
@@ -85,7 +83,7 @@ def _windows() -> NDArray[np.float32]:
     return np.column_stack([corners, corners + _WINDOW_SIDE]).astype(np.float32)
 
 
-def _captions(scene: Scene, split: str, scale: ScenesWorldScale) -> Iterator[LevelCaption]:
+def _captions(scene: Scene, split: str, scale: ScenesWorld) -> Iterator[LevelCaption]:
     objects = [object_text(one.text, scene.place) for one in object_captions(scene, scale.seed, scale.captions)]
     texts = {OBJECT: tuple(dict.fromkeys(objects)), **high_level_captions(scene, scale.seed).captions}
     for level, said in texts.items():
