@@ -17,21 +17,20 @@ from __future__ import annotations
 import hashlib
 import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import numpy as np
-from numpy.typing import NDArray
 from PIL import Image
 
 from saywhere.atomic import write_atomic
 from saywhere.build.coco_labels import LeftOut, kept_out, label_digests, photo_key, read_labels
-from saywhere.core.errors import InvalidFile, InvalidValue, SaywhereError
+from saywhere.core.errors import InvalidFile, InvalidValue
 from saywhere.core.types import Progress
-from saywhere.store import StoreWriter
+from saywhere.store import Store, StoreWriter
 from saywhere.vision import read_photo
 
 KIND = "coco"
@@ -46,6 +45,8 @@ ON_PURPOSE = frozenset({"kept out", "box of a group"})
 
 _KEEP_OUT = "keep_out.txt"
 _MAP_PX = (32, 32)
+# What a run that is killed loses at most.
+_SHARD_BYTES = 64 << 20
 _NAME = re.compile(r"(?:COCO_(train|val)\d{4}_)?(\d{12})\.(jpg|jpeg|png)", re.ASCII | re.IGNORECASE)
 
 
@@ -88,7 +89,7 @@ def build_coco(
     photos, left_out = _named_files([folder])
     maps, foreign = _named_files(source.saliency)
     labels = read_labels(source.folder, kept, progress)
-    left_out += [*foreign, *labels.left_out]
+    left_out += foreign + labels.left_out
     left_out += [LeftOut("kept out", photo_key(one), "stays for tests") for one in sorted(kept & photos.keys())]
     missing = sorted((labels.photos | maps.keys()) - photos.keys() - kept)
     left_out += [LeftOut("missing photo", photo_key(one), "has labels and no file") for one in missing]
@@ -102,19 +103,18 @@ def build_coco(
     if not wanted:
         raise InvalidFile(folder, "has no photo of COCO's that is not kept out", "are they named by twelve digits?")
     sizes_px = {} if source.photos else labels.sizes_px
-    with StoreWriter(out, KIND, FIELDS, about) as writer:
+    with StoreWriter(out, KIND, FIELDS, about, shard_bytes=_SHARD_BYTES) as writer:
         for number, photo in enumerate(wanted, 1):
-            # Also for a row that an earlier run wrote: a bad map is named in every run.
-            row = _looked_at(maps.get(photo), left_out)
-            if photo_key(photo) not in writer and _add_pixels(row, photos[photo], sizes_px.get(photo), left_out):
-                boxes_xyxy, classes = labels.boxes(photo)
-                row |= {"boxes_xyxy": boxes_xyxy, "classes": classes, "split": split_of(photo, validation)}
-                writer.add(photo_key(photo), **row, **labels.texts(photo))
+            key = photo_key(photo)
+            if key not in writer and (pixels := _pixels(photos[photo], sizes_px.get(photo), left_out)):
+                row = pixels | _looked_at(maps.get(photo)) | labels.row(photo)
+                writer.add(key, **row, split=split_of(photo, validation))
             progress("storing photos", number, len(wanted))
-        rows = len(writer)
+    store = Store(out, KIND)
+    left_out += _bad_maps(store, maps)
     with write_atomic(out / LEFT_OUT) as file:
         file.writelines(msgspec.json.encode(one) + b"\n" for one in left_out)
-    return BuiltCoco(rows, dict(labels.taken), dict(Counter(one.kind for one in left_out)), labels.kept_back)
+    return BuiltCoco(len(store), dict(labels.taken), dict(Counter(one.kind for one in left_out)), labels.kept_back)
 
 
 def split_of(photo: int, validation: float) -> str:
@@ -139,8 +139,8 @@ def _named_files(folders: Iterable[Path]) -> tuple[dict[int, Path], list[LeftOut
     return found, left_out
 
 
-def _add_pixels(row: dict[str, Any], path: Path, size_px: tuple[int, int] | None, left_out: list[LeftOut]) -> bool:
-    """Put the file and its size into the row; False for a bad one. It is decoded whole: only that shows a truncation.
+def _pixels(path: Path, size_px: tuple[int, int] | None, left_out: list[LeftOut]) -> dict[str, Any] | None:
+    """The file and its size, or None for a bad one. It is decoded whole: only that shows a truncation.
 
     size_px: what its labels say.
     """
@@ -153,34 +153,30 @@ def _add_pixels(row: dict[str, Any], path: Path, size_px: tuple[int, int] | None
             reason = f"has {width} × {height} pixels, its labels say {size_px[0]} × {size_px[1]}: another photo's name?"
             raise InvalidValue("photo", reason)
     except (InvalidValue, OSError) as error:
-        left_out.append(LeftOut("bad photo", path.name, _reason(error)))
-        return False
-    row |= {"jpeg": jpeg, "width": width, "height": height}
-    return True
+        # Without the path, which differs between machines.
+        reason = error.reason if isinstance(error, InvalidValue) else error.strerror or str(error)
+        left_out.append(LeftOut("bad photo", path.name, reason))
+        return None
+    return {"jpeg": jpeg, "width": width, "height": height}
 
 
-def _looked_at(path: Path | None, left_out: list[LeftOut]) -> dict[str, Any]:
-    """SALICON's map of a photo, if there is one that can be read."""
+def _looked_at(path: Path | None) -> dict[str, Any]:
+    """SALICON's map of a photo, if there is one; `_bad_maps` names those that show nothing."""
     if path is None:
         return {}
     try:
-        saliency = _small_map(path)
-    except SaywhereError as error:
-        left_out.append(LeftOut("bad saliency map", path.name, _reason(error)))
+        small = np.asarray(read_photo(path).convert("F").resize(_MAP_PX, Image.Resampling.BOX))
+    except InvalidFile:
+        return {}
+    if small.max() <= 0:
         return {}
     name = _NAME.fullmatch(path.name)
+    saliency = (small * (255 / small.max())).round().astype(np.uint8)
     return {"saliency": saliency, "saliency_split": name[1].lower() if name and name[1] else None}
 
 
-def _small_map(path: Path) -> NDArray[np.uint8]:
-    with read_photo(path) as picture:
-        small = np.asarray(picture.convert("F").resize(_MAP_PX, Image.Resampling.BOX))
-    if small.max() <= 0:
-        raise InvalidValue("map", "is black everywhere")
-    scaled: NDArray[np.uint8] = (small * (255 / small.max())).round().astype(np.uint8)
-    return scaled
-
-
-def _reason(error: Exception) -> str:
-    """Without the path, which differs between machines."""
-    return str(getattr(error, "reason", None) or getattr(error, "strerror", None) or error)
+def _bad_maps(store: Store, maps: Mapping[int, Path]) -> list[LeftOut]:
+    """Maps of stored photos that are not in the store, also of photos that an earlier run stored."""
+    seen = {row.key for row in store.having("saliency")}
+    bad = [path for photo, path in sorted(maps.items()) if (key := photo_key(photo)) in store and key not in seen]
+    return [LeftOut("bad saliency map", path.name, "cannot be read, or is black everywhere") for path in bad]

@@ -15,10 +15,9 @@ from typing import Any
 
 import msgspec
 import numpy as np
-from numpy.typing import NDArray
 
 from saywhere.core.errors import InvalidFile, InvalidValue
-from saywhere.core.types import Floats32, Progress
+from saywhere.core.types import Progress
 from saywhere.formats import coco_captions, coco_instances, refcoco, vqa
 from saywhere.formats._boxes import BoxXyxy, check_box, xyxy
 from saywhere.formats._documents import Id, built, lines
@@ -93,14 +92,11 @@ class Labels:
         """Photos of which anything is known."""
         return self.sizes_px.keys() | self._boxes.keys() | {one for texts in self._texts.values() for one in texts}
 
-    def boxes(self, photo: int) -> tuple[Floats32, NDArray[np.int16]]:
-        """(n, 4) boxes, fractions of the photo, and (n,) their classes."""
-        rows = np.array(self._boxes.get(photo, ()), np.float32).reshape(-1, 5)
-        return rows[:, 1:], rows[:, 0].astype(np.int16)
-
-    def texts(self, photo: int) -> dict[str, msgspec.Raw]:
-        """Field → the list of its entries as JSON."""
-        return {name: msgspec.Raw(b"[" + bytes(texts.get(photo, b"")) + b"]") for name, texts in self._texts.items()}
+    def row(self, photo: int) -> dict[str, Any]:
+        """boxes_xyxy: (n, 4), fractions of the photo. classes: (n,). Each of TEXTS: the list of its entries as JSON."""
+        boxes = np.array(self._boxes.get(photo, ()), np.float32).reshape(-1, 5)
+        texts = {name: b"[" + bytes(some.get(photo, b"")) + b"]" for name, some in self._texts.items()}
+        return {"boxes_xyxy": boxes[:, 1:], "classes": boxes[:, 0], **{k: msgspec.Raw(v) for k, v in texts.items()}}
 
 
 def photo_number(name: int | str) -> int:
