@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from saywhere.models.eye.features import Quantiser, photo_writer, write_names
+from saywhere.models.eye.features import WORDS, Quantiser, photo_writer, write_names, write_said
 
 GRID, SIZE, TEXT = 4, 16, 6
 NAMES = ("person", "cup", "dog")
@@ -30,8 +30,10 @@ def save_features(folder: Path, splits: Sequence[str]) -> None:
     """A features folder with a photo for each of `splits`."""
     rng = np.random.default_rng(0)
     write_names(folder, NAMES, np.eye(TEXT, dtype=np.float32)[: len(NAMES)])
+    write_names(folder, NAMES, np.eye(TEXT, dtype=np.float32)[: len(NAMES)], WORDS)
     rows = [made_photo(rng, int(rng.integers(len(NAMES))), int(rng.integers(GRID**2))) for _ in splits]
     quantiser = Quantiser.fit(np.stack([row["taps"] for row in rows]))
     with photo_writer(folder, quantiser, {"trunk": "made up"}) as writer:
         for number, (row, split) in enumerate(zip(rows, splits, strict=True)):
             writer.add(f"{number:012}", **row | {"taps": quantiser.to_bytes(row["taps"]), "split": split})
+    write_said(folder, ((f"{number:012}", row["classes"] * 2) for number, row in enumerate(rows)))

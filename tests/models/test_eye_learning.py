@@ -13,9 +13,12 @@ from saywhere.learn import train
 from saywhere.learn.recipe import parse_recipe
 from saywhere.learn.records import Validated
 from saywhere.models.eye.features import EyeFeatures, EyeItem, Quantiser, photo_writer
-from saywhere.models.eye.objective import EyeLearner, collate, thinned
+from saywhere.models.eye.objective import EyeBatch, EyeLearner, collate, thinned
 from saywhere.models.eye.task import EyeData, EyeSection, EyeTask
+from saywhere.vision.eye import EyeConfig
 from tests.models.eye_small import GRID, SIZE, TEXT, save_features
+
+CONFIG = EyeConfig(size=SIZE, heads=2, text_size=TEXT, input_px=14 * GRID)
 
 
 @pytest.fixture(scope="module")
@@ -71,16 +74,34 @@ def test_features_of_another_trunk_are_refused(folder: Path) -> None:
 def item(boxes: list[list[float]], classes: list[int], captions: int = 1) -> EyeItem:
     taps = np.random.default_rng(2).normal(size=(2, 1 + GRID**2, SIZE)).astype(np.float32)
     vectors = np.ones((captions, TEXT), np.float32)
-    return EyeItem(taps, np.array(boxes, np.float32).reshape(-1, 4), np.array(classes, np.int64), vectors, None)
+    return EyeItem(taps, np.array(boxes, np.float32).reshape(-1, 4), np.array(classes, np.int64), vectors, None, np.zeros(0, np.int64))
 
 
-def test_a_patch_shows_what_covers_half_of_it_and_a_small_thing_is_on_its_best_patch() -> None:
-    one = item([[0, 0, 0.5, 0.5], [0.55, 0.55, 0.6, 0.6]], [1, 2])
-    shown = collate([one], 3, GRID, 9, torch.Generator()).shown[0].reshape(GRID, GRID, 3)
-    assert shown[:2, :2, 1].all()
-    assert shown[..., 1].sum() == 4
-    assert shown[2, 2, 2] == 1
+def collated(items: list[EyeItem]) -> EyeBatch:
+    return collate(items, 3, 3, CONFIG, 9, torch.Generator())
+
+
+def test_a_cell_shows_what_covers_half_of_it_and_a_small_thing_is_on_its_best_cell() -> None:
+    one = item([[0, 0, 0.5, 0.5], [0.51, 0.51, 0.55, 0.55]], [1, 2])
+    # (patches, cells, names), the cells of a patch together: by place again.
+    shown = collated([one]).shown[0].reshape(GRID, GRID, 2, 2, 3).transpose(1, 2).reshape(2 * GRID, 2 * GRID, 3)
+    assert shown[:4, :4, 1].all()
+    assert shown[..., 1].sum() == 16
+    assert shown[4, 4, 2] == 1
     assert shown[..., 2].sum() == 1
+
+
+def test_cells_know_how_far_the_smallest_thing_around_them_reaches() -> None:
+    one = item([[0, 0, 1, 1], [0.25, 0.25, 0.75, 0.75]], [1, 2])
+    batch = collated([one])
+    reach = batch.reach[0].reshape(GRID, GRID, 2, 2, 4).transpose(1, 2).reshape(2 * GRID, 2 * GRID, 4)
+    torch.testing.assert_close(reach[2, 3], torch.tensor([1.5, 0.5, 2.5, 3.5]))
+    torch.testing.assert_close(reach[0, 0], torch.tensor([0.5, 0.5, 7.5, 7.5]))
+    assert batch.central.max() == batch.central[0, 5, 3]
+
+
+def test_a_thing_between_the_centres_of_cells_belongs_to_one() -> None:
+    assert (collated([item([[0.01, 0.01, 0.03, 0.03]], [1])]).central > 0).sum() == 1
 
 
 def test_photos_without_boxes_captions_or_looks_are_learnt_from_as_far_as_they_go(folder: Path) -> None:
@@ -93,15 +114,15 @@ def test_photos_without_boxes_captions_or_looks_are_learnt_from_as_far_as_they_g
 
 
 def test_thinning_keeps_whole_rows_of_what_is_known_together(folder: Path) -> None:
-    batch = collate([EyeFeatures(folder, "train")[i] for i in range(6)], 3, GRID, 9, torch.Generator())
+    batch = collated([EyeFeatures(folder, "train")[i] for i in range(6)])
     thin = thinned(batch, 7, torch.Generator().manual_seed(3))
     assert thin.taps.shape[2] == 8
     assert thin.shown.shape[1] == 7
     assert len(thin.cover) == len(thin.classes) == len(thin.photos)
-    torch.testing.assert_close(thin.cover.sum(dim=1), torch.ones(len(thin.cover)))
+    torch.testing.assert_close(thin.cover.sum(dim=(1, 2)), torch.ones(len(thin.cover)))
     # A box is still there exactly where the patch that shows its class is.
     for cover, kind, photo in zip(thin.cover, thin.classes, thin.photos, strict=True):
-        assert thin.shown[photo, cover.argmax(), kind] == 1
+        assert thin.shown[photo, cover.sum(dim=1).argmax(), :, kind].all()
 
 
 def test_a_start_that_is_not_known_is_refused(folder: Path) -> None:

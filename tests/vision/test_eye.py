@@ -15,8 +15,8 @@ from saywhere.vision.eye import Eye, EyeConfig, EyeEncoder, EyeNet, TrunkNet
 from saywhere.vision.focus import FocusConfig, FocusNet
 from saywhere.vision.runtime import Runtime, open_runtime
 
-CONFIG = EyeConfig(size=24, heads=3, layers=1, text_size=10, taps=(0, 1), input_px=28, patch_px=7)
-TRUNK = FocusConfig(size=24, layers=3, heads=3, patch=7, places=3, head=(4, 4, 4))
+CONFIG = EyeConfig(size=24, heads=3, layers=1, text_size=10, taps=(0, 1), input_px=32, patch_px=8, cell_size=6)
+TRUNK = FocusConfig(size=24, layers=3, heads=3, patch=8, places=3, head=(4, 4, 4))
 
 
 @pytest.fixture
@@ -34,7 +34,7 @@ def photo(width: int, height: int, seed: int = 0) -> Image.Image:
 
 
 def opened(eye: Eye, cache: Path, kind: str) -> Runtime:
-    return open_runtime(eye, torch.zeros(1, 28, 28, 3, dtype=torch.uint8), cache, kind)
+    return open_runtime(eye, torch.zeros(1, 32, 32, 3, dtype=torch.uint8), cache, kind)
 
 
 @pytest.fixture
@@ -44,20 +44,21 @@ def encoder(eye: Eye, tmp_path: Path) -> EyeEncoder:
 
 def test_a_look_gives_a_vector_of_text_for_every_patch_and_for_the_whole(encoder: EyeEncoder) -> None:
     view = encoder.look(photo(50, 30))
-    assert view.patches.shape == (4, 4, 10)
+    assert view.patches.shape == (8, 8, 10)
     assert view.whole.shape == (10,)
     assert view.attention is not None
-    assert view.attention.shape == (4, 4)
+    assert view.attention.shape == (8, 8)
     assert view.attention.sum() == pytest.approx(1)
 
 
 def test_patches_lie_where_the_frame_says(encoder: EyeEncoder) -> None:
     """A change in the lower right corner changes that corner's patch most."""
-    before = photo(56, 56)
+    before = photo(64, 64)
     after = before.copy()
-    after.paste((255, 0, 0), (42, 42, 56, 56))
+    after.paste((255, 0, 0), (48, 48, 64, 64))
     change = np.abs(encoder.look(after).patches - encoder.look(before).patches).sum(axis=-1)
-    assert np.unravel_index(change.argmax(), change.shape) == (3, 3)
+    assert np.divmod(change.argmax(), 16)[0] == 3
+    assert change[6:, 6:].sum() == pytest.approx(change.reshape(4, 2, 4, 2).sum(axis=(1, 3)).max())
 
 
 def test_a_photo_looks_the_same_alone_and_among_others(encoder: EyeEncoder) -> None:
@@ -69,7 +70,7 @@ def test_a_photo_looks_the_same_alone_and_among_others(encoder: EyeEncoder) -> N
 
 def test_the_trunk_gives_what_its_blocks_give(eye: Eye) -> None:
     torch.manual_seed(1)
-    pixels = torch.randint(0, 256, (2, 28, 28, 3), dtype=torch.uint8)
+    pixels = torch.randint(0, 256, (2, 32, 32, 3), dtype=torch.uint8)
     with torch.no_grad():
         taps = eye.trunk(pixels)
         again = eye.trunk.blocks[1](taps[:, 0])
@@ -80,7 +81,7 @@ def test_openvino_gives_the_numbers_that_torch_gives_whatever_the_batch(eye: Eye
     pytest.importorskip("openvino")
     by_torch, by_openvino = (opened(eye, tmp_path, kind) for kind in ("torch", "openvino"))
     for count in (1, 3):
-        pixels = np.random.default_rng(count).integers(0, 256, (count, 28, 28, 3), dtype=np.uint8)
+        pixels = np.random.default_rng(count).integers(0, 256, (count, 32, 32, 3), dtype=np.uint8)
         for ours, theirs in zip(by_torch(pixels), by_openvino(pixels), strict=True):
             np.testing.assert_allclose(ours, theirs, atol=1e-3)
 
@@ -117,7 +118,7 @@ def test_an_unknown_runtime_is_refused_by_name(eye: Eye, tmp_path: Path) -> None
         lambda: EyeConfig(size=10, heads=3),
         lambda: EyeConfig(input_px=225),
         lambda: EyeConfig(taps=(9, 7)),
-        lambda: TrunkNet(FocusNet(TRUNK), EyeConfig(size=24, heads=3, taps=(0, 3), input_px=28, patch_px=7)),
+        lambda: TrunkNet(FocusNet(TRUNK), EyeConfig(size=24, heads=3, taps=(0, 3), input_px=32, patch_px=8)),
     ],
 )
 def test_a_shape_that_cannot_be_is_refused(wrong: Callable[[], object]) -> None:

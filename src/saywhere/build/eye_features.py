@@ -1,10 +1,12 @@
 """From a COCO store to what the eye learns from: every photo through the frozen trunk once, captions as vectors.
 
-Goes on where it stopped. Photos whose bytes are no picture are named and left out.
+Photos of which most is known come first, so that learning can begin before all were looked at. Goes on where it stopped.
+Photos whose bytes are no picture are named and left out.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from io import BytesIO
@@ -22,16 +24,30 @@ from saywhere.core.types import Floats32, Progress
 from saywhere.formats.coco_classes import COCO_CLASSES
 from saywhere.language.coco_aliases import coco_aliases
 from saywhere.language.embed import TextEncoder
-from saywhere.models.eye.features import PHOTOS, Quantiser, photo_writer, write_names
+from saywhere.language.words import plain_words
+from saywhere.models.eye.features import PHOTOS, WORDS, Quantiser, photo_writer, write_names, write_said
 from saywhere.store import Row, Store
 from saywhere.vision import read_photo
 from saywhere.vision.eye import EyeConfig
 from saywhere.vision.runtime import Runtime
 
 _BATCH = 8
+_TOGETHER = 256
+"""Photos whose captions are read at once: texts of like length go together."""
+_TELLING = ("captions", "saliency", "questions")
+"""Fields that photos which come first have."""
 _CALIBRATION = 120
 """Photos that say how hidden states are spread."""
 _ALIASES = 4
+_MOST_WORDS, _LEAST_PHOTOS = 1000, 20
+"""Words that are learnt: the most frequent ones, if people say them of so many photos."""
+_EMPTY_WORDS = frozenset(
+    """a an and are as at be been being but by can each for from has have having he her him his in into is it its
+    itself near next of off on one onto or other out over she some something several that the their them there these
+    they this those through to under up very very while with who which what where another all along around away back
+    behind between both down for front get gets getting going has no not old so top two three four five using
+    various very was were will you your many lot lots bunch group couple different set ready s t""".split()
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,23 +66,31 @@ def build_eye_features(
     text_encoder: TextEncoder,
     config: EyeConfig,
     progress: Progress,
+    limit: int | None = None,
 ) -> BuiltFeatures:
-    """trunk: from pixels to the hidden states of the taps; trunk_about: what these depend on."""
+    """trunk: from pixels to the hidden states of the taps; trunk_about: what these depend on. limit: photos, at most;
+    a later run with a larger one goes on from there."""
     if coco.kind != KIND:
         raise InvalidFile(coco.folder, f"holds {coco.kind}, not {KIND}", "make one with `saywhere build coco`")
     write_names(out, COCO_CLASSES, class_vectors(text_encoder))
+    _write_words(coco, out, text_encoder)
     quantiser = _quantiser(coco, out, trunk, config)
     unreadable: list[str] = []
+    total = min(len(coco), limit or len(coco))
     with photo_writer(out, quantiser, trunk_about) as writer:
-        waiting = (row for row in coco if row.key not in writer)
-        for rows in _batches(waiting, _BATCH):
-            seen = [(row, pixels) for row in rows if (pixels := _pixels(row, config.input_px)) is not None]
-            unreadable += sorted({row.key for row in rows} - {row.key for row, _ in seen})
-            if seen:
-                (taps,) = trunk(np.stack([pixels for _, pixels in seen]))
-                for (row, _), states in zip(seen, quantiser.to_bytes(taps), strict=True):
-                    writer.add(row.key, taps=states, **_labels(row, text_encoder, config.grid))
-            progress("looking at photos", len(writer) + len(unreadable), len(coco))
+        waiting = (row for row in map(coco.__getitem__, _most_known_first(coco)[:total]) if row.key not in writer)
+        for rows in _batches(waiting, _TOGETHER):
+            vectors = _caption_vectors(rows, text_encoder)
+            for some in _batches(iter(rows), _BATCH):
+                seen = [(row, pixels) for row in some if (pixels := _pixels(row, config.input_px)) is not None]
+                unreadable += sorted({row.key for row in some} - {row.key for row, _ in seen})
+                if seen:
+                    (taps,) = trunk(np.stack([pixels for _, pixels in seen]))
+                    for (row, _), states in zip(seen, quantiser.to_bytes(taps), strict=True):
+                        writer.add(
+                            row.key, taps=states, caption_vectors=vectors[row.key], **_labels(row, config.grid)
+                        )
+                progress("looking at photos", len(writer) + len(unreadable), total)
         return BuiltFeatures(len(writer), tuple(unreadable))
 
 
@@ -80,6 +104,27 @@ def class_vectors(text_encoder: TextEncoder) -> Floats32:
         mean = weights @ text_encoder.embed(texts)
         vectors.append(mean / np.linalg.norm(mean))
     return np.stack(vectors).astype(np.float32)
+
+
+def _write_words(coco: Store, out: Path, text_encoder: TextEncoder) -> None:
+    """Words that people say of many photos, and for each photo which of them are in how many of its captions."""
+    said = {row.key: [set(plain_words(text)) - _EMPTY_WORDS for text in row["captions"] or ()] for row in coco}
+    counts = Counter(word for captions in said.values() for word in set().union(*captions))
+    words = [word for word, count in counts.most_common(_MOST_WORDS) if count >= _LEAST_PHOTOS]
+    number = {word: place for place, word in enumerate(words)}
+    vectors = np.zeros((0, text_encoder.size), np.float32)
+    if words:
+        both = text_encoder.embed(words) + text_encoder.embed([f"a photo of {word}" for word in words])
+        vectors = both / np.linalg.norm(both, axis=1, keepdims=True)
+    write_names(out, words, vectors, WORDS)
+    write_said(
+        out,
+        (
+            (key, [number[word] for caption in captions for word in sorted(caption) if word in number])
+            for key, captions in said.items()
+            if captions
+        ),
+    )
 
 
 def _quantiser(coco: Store, out: Path, trunk: Runtime, config: EyeConfig) -> Quantiser:
@@ -96,14 +141,26 @@ def _quantiser(coco: Store, out: Path, trunk: Runtime, config: EyeConfig) -> Qua
     return Quantiser.fit(np.concatenate(taps)[:, :, 1:])
 
 
-def _labels(row: Row, text_encoder: TextEncoder, grid: int) -> dict[str, Any]:
-    captions = row["captions"] or []
-    vectors = text_encoder.embed(captions) if captions else np.zeros((0, text_encoder.size), np.float32)
+def _most_known_first(coco: Store) -> list[int]:
+    """Numbers of rows: those with captions first, of these the ones whose saliency is known, and so on."""
+    unknown = [tuple((value := row[field]) is None or not len(value) for field in _TELLING) for row in coco]
+    return sorted(range(len(coco)), key=unknown.__getitem__)
+
+
+def _caption_vectors(rows: Sequence[Row], text_encoder: TextEncoder) -> dict[str, Floats32]:
+    """(k, d) for each row's key."""
+    captions = [row["captions"] or [] for row in rows]
+    every = [caption for some in captions for caption in some]
+    vectors = text_encoder.embed(every) if every else np.zeros((0, text_encoder.size), np.float32)
+    stops = np.cumsum([len(some) for some in captions])[:-1]
+    return {row.key: some for row, some in zip(rows, np.split(vectors, stops), strict=True)}
+
+
+def _labels(row: Row, grid: int) -> dict[str, Any]:
     saliency = row["saliency"] if row["saliency_split"] == "train" else None
     return {
         "boxes_xyxy": row["boxes_xyxy"],
         "classes": row["classes"],
-        "caption_vectors": vectors,
         "saliency": None if saliency is None else _shrunk(saliency, grid),
         "split": row["split"],
     }

@@ -15,6 +15,7 @@ _SHOWN = 20
 def eye(
     store: Annotated[Path, typer.Argument(help="A store that `saywhere build coco` made.", show_default=False)],
     output: Annotated[Path, typer.Option("--out", "-o", help="The folder with the features.")] = Path("data/eye"),
+    limit: Annotated[int | None, typer.Option(min=1, help="Look at so many photos, those with most labels first.")] = None,
     runtime: Annotated[str, typer.Option(help="openvino or torch; by default the first that is installed.")] = "",
 ) -> None:
     """Look at every photo of a COCO store once, with the trunk of the eye, for `saywhere train recipes/eye.toml`.
@@ -29,7 +30,7 @@ def eye(
     photos, config = Store(store), EyeConfig()
     trunk, about = open_trunk(config, runtime)
     with stages() as progress:
-        made = build_eye_features(photos, output, trunk, about, open_text_encoder(), config, progress)
+        made = build_eye_features(photos, output, trunk, about, open_text_encoder(), config, progress, limit)
     for key in made.unreadable[:_SHOWN]:
         err.print(f"left out {key}: its bytes are no picture", markup=False, style="yellow")
     out.print(f"{output}: {made.rows:,} photos, {len(made.unreadable):,} left out", markup=False)

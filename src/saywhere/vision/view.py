@@ -49,6 +49,8 @@ class View:
     attention: (rows, cols) float32, how much of the encoder's own attention each patch got: at least 0, and made to
         sum to 1 here. None where the encoder has none.
     found: things in the photo, in the order the detector gave them; none where no detector looked.
+    states: (k, s) float32, hidden states for networks that read the photo, the whole first; None where the encoder
+        gives none.
     """
 
     frame: Frame
@@ -56,6 +58,7 @@ class View:
     whole: Floats32
     attention: Floats32 | None
     found: tuple[Found, ...]
+    states: Floats32 | None
 
     def __init__(
         self,
@@ -64,6 +67,7 @@ class View:
         whole: ArrayLike,
         attention: ArrayLike | None = None,
         found: Iterable[Found] = (),
+        states: ArrayLike | None = None,
     ) -> None:
         seen, one = np.array(patches, dtype=np.float32), np.array(whole, dtype=np.float32)
         if seen.ndim != 3 or seen.shape[:2] != frame.grid or not seen.shape[2]:
@@ -79,6 +83,7 @@ class View:
         object.__setattr__(self, "whole", one)
         object.__setattr__(self, "attention", None if attention is None else _shares(attention, frame))
         object.__setattr__(self, "found", tuple(found))
+        object.__setattr__(self, "states", None if states is None else np.array(states, dtype=np.float32))
 
     def patch_boxes_xyxy(self) -> NDArray[np.float64]:
         """(rows * cols, 4) where each patch lies, in fractions of the photo, row by row from the top."""

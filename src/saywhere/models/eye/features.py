@@ -2,6 +2,7 @@
 
 FOLDER/photos   a store, one row a photo: taps, boxes, classes, vectors of its captions, where people looked
 FOLDER/names    a store, one row a class: what it is called, as a vector
+FOLDER/words    a store, one row a word that people say of photos, as a vector; FOLDER/said: for each photo, which ones
 
 Hidden states are kept in a byte each: of every channel the mean and a step, five standard deviations in 127 parts, are
 in the store's `about`. A thousand photos take 200 MB.
@@ -9,7 +10,7 @@ in the store's `about`. A thousand photos take 200 MB.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,8 +22,8 @@ from saywhere.core.errors import InvalidFile
 from saywhere.core.types import Floats32
 from saywhere.store import Store, StoreWriter
 
-PHOTOS, NAMES = "photos", "names"
-KIND, NAMES_KIND = "eye features", "class names"
+PHOTOS, NAMES, WORDS, SAID = "photos", "names", "words", "said"
+KIND, NAMES_KIND, SAID_KIND = "eye features", "class names", "words said of photos"
 FIELDS = {
     "taps": "int8",
     "boxes_xyxy": "float32",
@@ -70,6 +71,7 @@ class EyeItem:
     """One photo. taps: (2, 1 + n, size) float32. boxes_xyxy: (m, 4) fractions; classes: (m,) numbers of names.
 
     caption_vectors: (k, d), k may be 0. saliency: (n,) summing to 1, or None where nobody's looks were recorded.
+    words: numbers of words in its captions, each as often as there are captions that have it.
     """
 
     taps: Floats32
@@ -77,13 +79,21 @@ class EyeItem:
     classes: NDArray[np.int64]
     caption_vectors: Floats32
     saliency: Floats32 | None
+    words: NDArray[np.int64]
 
 
-def write_names(folder: Path, names: Sequence[str], vectors: Floats32) -> None:
-    """What classes are called, in the order of their numbers."""
-    with StoreWriter(folder / NAMES, NAMES_KIND, {"vector": "float32"}, {}, resume=False) as writer:
+def write_names(folder: Path, names: Sequence[str], vectors: Floats32, part: str = NAMES) -> None:
+    """What classes are called, in the order of their numbers; or words, as the part WORDS."""
+    with StoreWriter(folder / part, NAMES_KIND, {"vector": "float32"}, {}, resume=False) as writer:
         for name, vector in zip(names, vectors, strict=True):
             writer.add(name, vector=vector)
+
+
+def write_said(folder: Path, said: Iterable[tuple[str, Sequence[int]]]) -> None:
+    """For each photo's key the numbers of the words in its captions, as in `EyeItem`."""
+    with StoreWriter(folder / SAID, SAID_KIND, {"words": "int16"}, {}, resume=False) as writer:
+        for key, words in said:
+            writer.add(key, words=words)
 
 
 def photo_writer(folder: Path, quantiser: Quantiser, trunk: dict[str, Any]) -> StoreWriter:
@@ -97,13 +107,16 @@ class EyeFeatures:
     def __init__(self, folder: str | Path, split: str) -> None:
         self._store = Store(Path(folder) / PHOTOS, KIND)
         self.quantiser = Quantiser.from_dict(self._store.about["quantiser"])
-        names = Store(Path(folder) / NAMES, NAMES_KIND)
-        self.names = tuple(row.key for row in names)
-        self.name_vectors = np.stack([np.array(row["vector"]) for row in names])
+        names, words = (Store(Path(folder) / part, NAMES_KIND) for part in (NAMES, WORDS))
+        self.names, self.words = (tuple(row.key for row in some) for some in (names, words))
+        self.name_vectors = _vectors(names)
+        self.word_vectors = _vectors(words) if len(words) else np.zeros((0, self.name_vectors.shape[1]), np.float32)
+        self._said = Store(Path(folder) / SAID, SAID_KIND)
         self._rows = [number for number, row in enumerate(self._store) if row["split"] == split]
         if not self._rows:
             raise InvalidFile(folder, f"has no photo of the split {split!r}")
-        self.fingerprint = f"{self._store.fingerprint}-{names.fingerprint}-{split}"
+        parts = (self._store, names, words, self._said)
+        self.fingerprint = "-".join([*(part.fingerprint for part in parts), split])
 
     def __len__(self) -> int:
         return len(self._rows)
@@ -117,7 +130,17 @@ class EyeFeatures:
             np.array(row["classes"], np.int64),
             self.caption_vectors(index),
             None if saliency is None else np.array(saliency, np.float32) / np.float32(max(np.sum(saliency), 1e-9)),
+            self.words_said(index),
         )
+
+    def words_said(self, index: int) -> NDArray[np.int64]:
+        """Of one photo; see `EyeItem`."""
+        key = self._store[self._rows[index]].key
+        return np.array(self._said.by_key(key)["words"], np.int64) if key in self._said else np.zeros(0, np.int64)
+
+    def key(self, index: int) -> str:
+        """What the photo is called."""
+        return self._store[self._rows[index]].key
 
     def caption_vectors(self, index: int) -> Floats32:
         """(k, d) of one photo, without reading its hidden states."""
@@ -130,3 +153,17 @@ class EyeFeatures:
         for row in self._rows:
             counts += np.bincount(self._store[row]["classes"], minlength=classes)
         return counts
+
+    def word_shares(self) -> Floats32:
+        """(W,) the share of photos with captions that each word is said of."""
+        counts, photos = np.zeros(len(self.words), np.int64), 0
+        for index in range(len(self)):
+            said = self.words_said(index)
+            counts[np.unique(said)] += 1
+            photos += bool(len(said))
+        shares: Floats32 = ((counts + 0.5) / (photos + 1)).astype(np.float32)
+        return shares
+
+
+def _vectors(names: Store) -> Floats32:
+    return np.stack([np.array(row["vector"]) for row in names])

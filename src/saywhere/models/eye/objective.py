@@ -1,7 +1,10 @@
-"""What the eye is taught: that a box's patches mean its class, a patch what lies on it, a photo what people say of it.
+"""What the eye is taught: that a box's cells mean its class, a cell what lies on it, a photo what people say of it.
 
-box        the mean of a box's patches is nearest to the name of its class among all classes (cross entropy)
-dense      each patch tells every class that lies on it from those that do not (focal, Lin et al. 2017)
+box        the mean of a box's cells is nearest to the name of its class among all classes (cross entropy)
+dense      each cell tells every class that lies on it from those that do not (focal, Lin et al. 2017)
+things     each cell tells whether a thing lies on its centre, and how central it is in it (Li et al. 2020)
+reach      and how far that thing reaches (GIoU, Rezatofighi et al. 2019)
+words      some patch of a photo means each word that people say of it, and none means any other
 contrast   a photo's vector is nearest to its own caption among those of other photos, and the other way round
 mean       and near the mean of all its captions
 saliency   where people looked (Kullback-Leibler)
@@ -23,21 +26,29 @@ from torch.nn import functional
 from saywhere.core import Frame
 from saywhere.core.types import Floats32
 from saywhere.models.eye.features import EyeItem
-from saywhere.vision.eye import EyeNet, Seen
+from saywhere.vision.eye import EyeConfig, EyeNet, Seen
 
 _LEAST_COVER = 0.5
-"""A patch shows what covers half of it; of a small thing, the patches that it covers nearly as much as any."""
+"""A cell shows what covers half of it; of a small thing, the cells that it covers nearly as much as any."""
 _NEARLY = 0.9
 _TINY = 1e-6
+_CENTRAL = 0.3
+"""How far something reaches is learnt where a cell is so central in it."""
+_MIDDLE = 0.7
+_WORD_SHARPNESS = 10.0
+"""How much the best patches count for a word beside the others."""
+_LARGEST_REACH = 4.0
 
 
 @dataclass(frozen=True, slots=True)
 class EyeBatch:
-    """Photos and what is known of them, B photos and M boxes.
+    """Photos and what is known of them: B photos of n patches with c cells each, M boxes, W words.
 
-    taps: (B, 2, 1 + n, size). cover: (M, n), how much of each box lies on each patch, summing to 1. classes: (M,).
-    photos: (M,), whose box it is. shown: (B, n, names), 1 where a class lies on a patch. captions: (K, d), one of each
-    photo that has any; means: (K, d), of all its captions; told: (K,), whose. saliency: (S, n); looked_at: (S,), whose.
+    taps: (B, 2, 1 + n, size). cover: (M, n, c), how much of each box lies on each cell, summing to 1. classes: (M,).
+    photos: (M,), whose box it is. shown: (B, n, c, names), 1 where a class lies on a cell. central: (B, n, c), how
+    central the cell is in the smallest box around its centre, 0 … 1. reach: (B, n, c, 4), in cells, how far that box
+    reaches. captions: (K, d), one of each photo that has any; means: (K, d), of all its captions; words: (K, W), how
+    many of them have each word; told: (K,), whose. saliency: (S, n); looked_at: (S,), whose.
     """
 
     taps: Tensor
@@ -45,8 +56,11 @@ class EyeBatch:
     classes: Tensor
     photos: Tensor
     shown: Tensor
+    central: Tensor
+    reach: Tensor
     captions: Tensor
     means: Tensor
+    words: Tensor
     told: Tensor
     saliency: Tensor
     looked_at: Tensor
@@ -55,14 +69,26 @@ class EyeBatch:
         return EyeBatch(*(getattr(self, field.name).to(device) for field in fields(self)))
 
 
-def collate(items: Sequence[EyeItem], names: int, grid: int, most_boxes: int, generator: torch.Generator) -> EyeBatch:
+def collate(
+    items: Sequence[EyeItem],
+    names: int,
+    words: int,
+    config: EyeConfig,
+    most_boxes: int,
+    generator: torch.Generator,
+) -> EyeBatch:
     """most_boxes: of a photo, drawn at random where it has more; all of them count for `shown`."""
-    frame = Frame.of_grid(grid, grid)
+    side, patches = config.cell_grid, config.grid**2
+    cells = config.cuts**2
     cover, classes, photos = [], [], []
-    shown = torch.zeros(len(items), grid * grid, names)
+    shown = torch.zeros(len(items), patches, cells, names)
+    central = np.zeros((len(items), side * side), np.float32)
+    reach = np.ones((len(items), side * side, 4), np.float32)
     for number, item in enumerate(items):
-        shares = _coverage(item, frame)
-        lying = (shares >= _LEAST_COVER) | (shares >= _NEARLY * shares.max(axis=1, keepdims=True, initial=0))
+        central[number], reach[number] = _reaches(item.boxes_xyxy, side)
+        shares = by_patch(_coverage(item, side), config)
+        largest = shares.max(axis=(1, 2), keepdims=True, initial=0)
+        lying = (shares >= _LEAST_COVER) | (shares >= _NEARLY * largest)
         for one, kind in zip(lying, item.classes.tolist(), strict=True):
             shown[number, torch.from_numpy(one), kind] = 1
         order = torch.randperm(len(shares), generator=generator)[:most_boxes].tolist()
@@ -73,16 +99,23 @@ def collate(items: Sequence[EyeItem], names: int, grid: int, most_boxes: int, ge
     chosen = [int(torch.randint(len(items[i].caption_vectors), (), generator=generator)) for i in told]
     looked_at = [number for number, item in enumerate(items) if item.saliency is not None]
     size = items[0].caption_vectors.shape[1]
+    said = np.zeros((len(told), words), np.float32)
+    for row, number in enumerate(told):
+        for word in items[number].words.tolist():
+            said[row, word] += 1
     return EyeBatch(
         torch.from_numpy(np.stack([item.taps for item in items])),
-        _rows(cover, grid * grid),
+        _rows(cover, patches, cells),
         torch.tensor(classes, dtype=torch.long),
         torch.tensor(photos, dtype=torch.long),
         shown,
+        torch.from_numpy(by_patch(central, config)),
+        torch.from_numpy(by_patch(reach, config)),
         _rows([items[i].caption_vectors[one] for i, one in zip(told, chosen, strict=True)], size),
         _rows([items[i].caption_vectors.mean(axis=0) for i in told], size),
+        torch.from_numpy(said),
         torch.tensor(told, dtype=torch.long),
-        _rows([s for i in looked_at if (s := items[i].saliency) is not None], grid * grid),
+        _rows([s for i in looked_at if (s := items[i].saliency) is not None], patches),
         torch.tensor(looked_at, dtype=torch.long),
     )
 
@@ -93,63 +126,100 @@ class EyeWeights:
 
     box: float = 1.0
     dense: float = 0.5
+    things: float = 0.5
+    reach: float = 0.5
+    words: float = 0.5
     contrast: float = 1.0
     mean: float = 2.0
     saliency: float = 0.3
 
 
 class EyeLearner(nn.Module):
-    """An eye with what only learning needs: how sharply cosines are read, for boxes, patches and captions."""
+    """An eye with what only learning needs: how sharply cosines are read, for boxes, cells, words and captions.
 
-    def __init__(self, eye: EyeNet) -> None:
+    word_bias: (words,), how often each word is said, as a logit.
+    """
+
+    def __init__(self, eye: EyeNet, word_bias: Tensor) -> None:
         super().__init__()
         self.eye = eye
-        self.box_scale, self.dense_scale, self.contrast_scale = (
-            nn.Parameter(torch.tensor(float(np.log(start)))) for start in (20, 15, 20)
+        self.box_scale, self.dense_scale, self.word_scale, self.contrast_scale = (
+            nn.Parameter(torch.tensor(float(np.log(start)))) for start in (20, 15, 10, 20)
         )
         self.dense_bias = nn.Parameter(torch.tensor(-6.0))
+        self.word_bias = nn.Parameter(word_bias.clone())
 
     def forward(self, taps: Tensor) -> Seen:
         seen: Seen = self.eye(taps)
         return seen
+
+    def word_scores(self, patches: Tensor, words: Tensor) -> Tensor:
+        """(B, W) logits that people say each word of a photo. patches: (B, n, d); words: (W, d) of length 1."""
+        cosines = functional.normalize(patches, dim=-1) @ words.T
+        best = torch.logsumexp(_WORD_SHARPNESS * cosines, dim=1) - float(np.log(cosines.shape[1]))
+        scores: Tensor = self.word_scale.exp() * best / _WORD_SHARPNESS + self.word_bias
+        return scores
 
 
 def thinned(batch: EyeBatch, kept: int, generator: torch.Generator) -> EyeBatch:
     """The same photos with `kept` of their patches, drawn at random; boxes none of whose patches are left are gone."""
     count, patches = batch.shown.shape[:2]
     rows = torch.rand(count, patches, generator=generator).argsort(dim=1)[:, :kept].to(batch.taps.device)
-    first, rest = batch.taps[:, :, :1], batch.taps[:, :, 1:]
-    rest = rest.gather(2, rows[:, None, :, None].expand(-1, rest.shape[1], -1, rest.shape[3]))
-    cover = batch.cover.gather(1, rows[batch.photos])
-    seen = cover.sum(dim=1) > _TINY
+    photo = torch.arange(count, device=rows.device)[:, None]
+    cover = batch.cover[torch.arange(len(batch.cover), device=rows.device)[:, None], rows[batch.photos]]
+    left = cover.sum(dim=(1, 2))
+    seen = left > _TINY
     saliency = batch.saliency.gather(1, rows[batch.looked_at])
     return EyeBatch(
-        torch.cat([first, rest], dim=2),
-        (cover / cover.sum(dim=1, keepdim=True).clamp(min=_TINY))[seen],
+        torch.cat([batch.taps[:, :, :1], batch.taps[:, :, 1:].transpose(1, 2)[photo, rows].transpose(1, 2)], dim=2),
+        (cover / left.clamp(min=_TINY)[:, None, None])[seen],
         batch.classes[seen],
         batch.photos[seen],
-        batch.shown.gather(1, rows[..., None].expand(-1, -1, batch.shown.shape[2])),
+        batch.shown[photo, rows],
+        batch.central[photo, rows],
+        batch.reach[photo, rows],
         batch.captions,
         batch.means,
+        batch.words,
         batch.told,
         saliency / saliency.sum(dim=1, keepdim=True).clamp(min=_TINY),
         batch.looked_at,
     )
 
 
+@dataclass(frozen=True, slots=True)
+class Lexicon:
+    """What names and words mean. names: (classes, d) and words: (W, d), of length 1. class_weights: (classes,)."""
+
+    names: Tensor
+    words: Tensor
+    class_weights: Tensor
+
+    def to(self, device: torch.device | str) -> Lexicon:
+        return Lexicon(*(getattr(self, field.name).to(device) for field in fields(self)))
+
+
 def losses(
-    learner: EyeLearner, batch: EyeBatch, names: Tensor, class_weights: Tensor, others: Tensor, weights: EyeWeights
+    learner: EyeLearner, batch: EyeBatch, lexicon: Lexicon, others: Tensor, weights: EyeWeights
 ) -> dict[str, Tensor]:
-    """names: (classes, d) of length 1. class_weights: (classes,). others: (m, d), captions of other photos."""
+    """others: (m, d), captions of other photos."""
     seen = learner(batch.taps)
     parts: dict[str, Tensor] = {}
     if len(batch.classes):
-        parts["box"] = _box_loss(learner, seen, batch, names, class_weights)
-        parts["dense"] = _dense_loss(learner, seen, batch, names)
+        parts["box"] = _box_loss(learner, seen, batch, lexicon)
+        parts["dense"] = _dense_loss(learner, seen, batch, lexicon.names)
+        parts["things"], parts["reach"] = _thing_losses(seen, batch)
     if len(batch.told) > 1:
         told = functional.normalize(seen.whole[batch.told], dim=-1)
         parts["contrast"] = _contrast_loss(learner, told, batch.captions, others)
         parts["mean"] = 1 - functional.cosine_similarity(told, batch.means).mean()
+        if len(lexicon.words):
+            scores = learner.word_scores(seen.patches[batch.told], lexicon.words)
+            # A word that one of five people says is half true.
+            truth = (batch.words / 2).clamp(max=1)
+            parts["words"] = functional.binary_cross_entropy_with_logits(scores, truth, reduction="sum") / (
+                truth.sum() + 1
+            )
     if len(batch.looked_at):
         looks = functional.log_softmax(seen.saliency[batch.looked_at], dim=-1)
         parts["saliency"] = functional.kl_div(looks, batch.saliency, reduction="batchmean")
@@ -157,22 +227,67 @@ def losses(
     return {"loss": total, **{name: value.detach() for name, value in parts.items()}}
 
 
-def box_vectors(patches: Tensor, cover: Tensor, photos: Tensor) -> Tensor:
-    """(M, d) of length 1: the mean of each box's patches, by how much of it lies on them."""
-    return functional.normalize((cover[:, None] @ patches[photos])[:, 0], dim=-1)
+def box_vectors(cells: Tensor, cover: Tensor, photos: Tensor) -> Tensor:
+    """(M, d) of length 1: the mean of each box's cells, by how much of it lies on them. photos: (M,), ascending."""
+    each = cover.flatten(1).split(torch.bincount(photos, minlength=len(cells)).tolist())
+    means = torch.cat([some @ one.flatten(0, 1) for some, one in zip(each, cells, strict=True)])
+    return functional.normalize(means, dim=-1)
 
 
-def _box_loss(learner: EyeLearner, seen: Seen, batch: EyeBatch, names: Tensor, weights: Tensor) -> Tensor:
-    cosines = box_vectors(seen.patches, batch.cover, batch.photos) @ names.T
-    return functional.cross_entropy(learner.box_scale.exp() * cosines, batch.classes, weights, label_smoothing=0.05)
+def by_patch(values: Floats32, config: EyeConfig) -> Floats32:
+    """(m, rows * cols, …) by place → (m, n, c, …), the cells of each patch together."""
+    grid, cuts = config.grid, config.cuts
+    rest = values.shape[2:]
+    cut = values.reshape(len(values), grid, cuts, grid, cuts, *rest)
+    together: Floats32 = np.ascontiguousarray(np.moveaxis(cut, 3, 2)).reshape(len(values), grid**2, cuts**2, *rest)
+    return together
+
+
+def _box_loss(learner: EyeLearner, seen: Seen, batch: EyeBatch, lexicon: Lexicon) -> Tensor:
+    cosines = box_vectors(seen.cells, batch.cover, batch.photos) @ lexicon.names.T
+    scores = learner.box_scale.exp() * cosines
+    return functional.cross_entropy(scores, batch.classes, lexicon.class_weights, label_smoothing=0.05)
 
 
 def _dense_loss(learner: EyeLearner, seen: Seen, batch: EyeBatch, names: Tensor) -> Tensor:
-    cosines = functional.normalize(seen.patches, dim=-1) @ names.T
+    cosines = functional.normalize(seen.cells, dim=-1) @ names.T
     scores = learner.dense_scale.exp() * cosines + learner.dense_bias
     each = functional.binary_cross_entropy_with_logits(scores, batch.shown, reduction="none")
     focal = each * (1 - torch.exp(-each)) ** 2 * (1 + 2 * batch.shown)
     return focal.sum() / (batch.shown.sum() + 1)
+
+
+def _thing_losses(seen: Seen, batch: EyeBatch) -> tuple[Tensor, Tensor]:
+    """Whether there is a thing, and how far it reaches."""
+    each = functional.binary_cross_entropy_with_logits(seen.things, batch.central, reduction="none")
+    off = (torch.sigmoid(seen.things) - batch.central).abs() ** 2
+    things = 4 * (each * off).sum() / (batch.central.sum() + 1)
+    learnt = batch.central > _CENTRAL
+    if not learnt.any():
+        return things, seen.boxes.sum() * 0
+    ours, true = seen.boxes[learnt].clamp(max=_LARGEST_REACH).exp(), batch.reach[learnt]
+    return things, (batch.central[learnt] * (1 - _giou(ours, true))).sum() / batch.central[learnt].sum()
+
+
+def reached(seen: Seen, batch: EyeBatch) -> list[float]:
+    """IoU of the boxes that cells in the middle of things tell with those things."""
+    central = batch.central > _MIDDLE
+    ours, true = seen.boxes[central].clamp(max=_LARGEST_REACH).exp(), batch.reach[central]
+    inner = torch.minimum(ours, true)
+    common = (inner[:, 0] + inner[:, 2]) * (inner[:, 1] + inner[:, 3])
+    both = sum((one[:, 0] + one[:, 2]) * (one[:, 1] + one[:, 3]) for one in (ours, true))
+    fits: list[float] = (common / (both - common)).tolist()
+    return fits
+
+
+def _giou(a: Tensor, b: Tensor) -> Tensor:
+    """(m,) of boxes (m, 4) around the same points, by how far they reach."""
+    areas = [(one[:, 0] + one[:, 2]) * (one[:, 1] + one[:, 3]) for one in (a, b)]
+    inner, outer = torch.minimum(a, b), torch.maximum(a, b)
+    common = (inner[:, 0] + inner[:, 2]) * (inner[:, 1] + inner[:, 3])
+    hull = (outer[:, 0] + outer[:, 2]) * (outer[:, 1] + outer[:, 3])
+    union = areas[0] + areas[1] - common
+    return common / union.clamp(min=_TINY) - (hull - union) / hull.clamp(min=_TINY)
 
 
 def _contrast_loss(learner: EyeLearner, photos: Tensor, captions: Tensor, others: Tensor) -> Tensor:
@@ -182,12 +297,35 @@ def _contrast_loss(learner: EyeLearner, photos: Tensor, captions: Tensor, others
     return functional.cross_entropy(scores, own) + functional.cross_entropy(back, own)
 
 
-def _coverage(item: EyeItem, frame: Frame) -> Floats32:
-    """(m, n) the share of each patch that each box covers."""
-    along_y, along_x = frame.coverages(item.boxes_xyxy)
-    shares: Floats32 = np.einsum("mr,mc->mrc", along_y, along_x).reshape(len(along_y), frame.rows * frame.cols)
+def _reaches(boxes_xyxy: Floats32, side: int) -> tuple[Floats32, Floats32]:
+    """(side²,) how central each cell is in the smallest box around its centre, and (side², 4) how far that reaches."""
+    central, reach = np.zeros(side * side, np.float32), np.ones((side * side, 4), np.float32)
+    if not len(boxes_xyxy):
+        return central, reach
+    y, x = (axis.ravel() + 0.5 for axis in np.divmod(np.arange(side * side), side))
+    left, top, right, bottom = (side * boxes_xyxy.T[:, :, None]).astype(np.float32)
+    reaches = np.stack([x - left, y - top, right - x, bottom - y], axis=-1)
+    inside = reaches.min(axis=-1) > 0
+    # A thing between the centres of cells belongs to the cell that its own centre is in.
+    within = (np.abs((left + right) / 2 - x) <= 0.5) & (np.abs((top + bottom) / 2 - y) <= 0.5)
+    inside |= within & ~inside.any(axis=1, keepdims=True)
+    reaches = np.maximum(reaches, 0.1)
+    smallest = np.where(inside, ((right - left) * (bottom - top)), np.inf).argmin(axis=0)
+    cells = np.arange(side * side)
+    chosen = reaches[smallest, cells]
+    across = np.minimum(chosen[:, 0], chosen[:, 2]) / np.maximum(chosen[:, 0], chosen[:, 2])
+    along = np.minimum(chosen[:, 1], chosen[:, 3]) / np.maximum(chosen[:, 1], chosen[:, 3])
+    there = inside[smallest, cells]
+    central[there], reach[there] = np.sqrt(across * along)[there], chosen[there]
+    return central, reach
+
+
+def _coverage(item: EyeItem, side: int) -> Floats32:
+    """(m, side²) the share of each cell that each box covers."""
+    along_y, along_x = Frame.of_grid(side, side).coverages(item.boxes_xyxy)
+    shares: Floats32 = np.einsum("mr,mc->mrc", along_y, along_x).reshape(len(along_y), side * side).astype(np.float32)
     return shares
 
 
-def _rows(rows: Sequence[Floats32], size: int) -> Tensor:
-    return torch.from_numpy(np.stack(rows).astype(np.float32)) if rows else torch.zeros(0, size)
+def _rows(rows: Sequence[Floats32], *shape: int) -> Tensor:
+    return torch.from_numpy(np.stack(rows).astype(np.float32)) if rows else torch.zeros(0, *shape)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import fields
 from pathlib import Path
 from typing import ClassVar
 
@@ -18,9 +19,11 @@ from saywhere.models.eye.objective import (
     EyeBatch,
     EyeLearner,
     EyeWeights,
+    Lexicon,
     box_vectors,
     collate,
     losses,
+    reached,
     thinned,
 )
 from saywhere.vision.eye import EyeConfig, EyeNet
@@ -49,12 +52,15 @@ class EyeSection(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_onl
     others: int = 1500
     box: float = 1.0
     dense: float = 0.5
+    things: float = 0.5
+    reach: float = 0.5
+    words: float = 0.5
     contrast: float = 1.0
     mean: float = 2.0
     saliency: float = 0.3
 
     def weights(self) -> EyeWeights:
-        return EyeWeights(self.box, self.dense, self.contrast, self.mean, self.saliency)
+        return EyeWeights(**{part.name: getattr(self, part.name) for part in fields(EyeWeights)})
 
 
 class EyeData(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -74,12 +80,15 @@ class EyeTask:
         self._section, self._most_validated = model, data.validation
         self._train, self._validation = (EyeFeatures(data.folder, split) for split in ("train", "validation"))
         _, places, size = self._train[0].taps.shape
-        self.names = functional.normalize(torch.from_numpy(self._train.name_vectors), dim=-1)
+        names, words = (
+            functional.normalize(torch.from_numpy(some), dim=-1)
+            for some in (self._train.name_vectors, self._train.word_vectors)
+        )
+        self.lexicon = Lexicon(names, words, _class_weights(self._train, len(names)))
         grid = round((places - 1) ** 0.5)
         self.config = EyeConfig(
-            size=size, heads=model.heads, layers=model.layers, text_size=self.names.shape[1], input_px=14 * grid
+            size=size, heads=model.heads, layers=model.layers, text_size=names.shape[1], input_px=14 * grid
         )
-        self._class_weights = _class_weights(self._train, len(self.names))
 
     def build(self, generator: torch.Generator) -> nn.Module:  # noqa: ARG002 - torch's own is seeded too
         eye = EyeNet(self.config)
@@ -87,13 +96,13 @@ class EyeTask:
             _start_from_trunk(eye)
         elif self._section.start != "random":
             raise InvalidValue("[model] start", f"is {self._section.start!r}, not 'trunk' or 'random'")
-        return EyeLearner(eye)
+        return EyeLearner(eye, torch.logit(torch.from_numpy(self._train.word_shares())))
 
     def train_items(self) -> EyeFeatures:
         return self._train
 
     def collate(self, items: Sequence[EyeItem], generator: torch.Generator) -> EyeBatch:
-        return collate(items, len(self.names), self.config.grid, self._section.most_boxes, generator)
+        return self._collate(items, self._section.most_boxes, generator)
 
     def losses(self, model: nn.Module, batch: EyeBatch, generator: torch.Generator) -> Mapping[str, Tensor]:
         kept = max(1, round(self._section.kept_share * self.config.grid**2))
@@ -101,8 +110,7 @@ class EyeTask:
         return losses(
             _learner(model),
             thinned(batch, kept, generator),
-            self.names.to(device),
-            self._class_weights.to(device),
+            self.lexicon.to(device),
             self._others(generator).to(device),
             self._section.weights(),
         )
@@ -112,32 +120,48 @@ class EyeTask:
         return {}
 
     def validate(self, model: nn.Module) -> dict[str, float]:
-        """box, box_not_person: how often the patches of a true box name its class. r1, r5, r10: how often a caption
-        finds its photo among 500. saliency_cc: correlation with where people looked."""
+        """box, box_not_person: how often the cells of a true box name its class. reach_iou: how well the boxes that
+        central cells tell fit. words_ap: precision of the words said of photos, over all thresholds. r1, r5, r10: how
+        often a caption finds its photo among 500. saliency_cc: correlation with where people looked."""
         learner = _learner(model)
+        names, words = (some.to(_device(learner)) for some in (self.lexicon.names, self.lexicon.words))
         right: list[Tensor] = []
         kinds: list[Tensor] = []
         wholes: list[Tensor] = []
         captions: list[Tensor] = []
         owners: list[int] = []
         looks: list[float] = []
+        scores: list[Tensor] = []
+        truths: list[Tensor] = []
+        overlaps: list[float] = []
         generator = torch.Generator().manual_seed(0)
         count = min(self._most_validated, len(self._validation))
         for first in range(0, count, _VALIDATION_BATCH):
             items = [self._validation[i] for i in range(first, min(first + _VALIDATION_BATCH, count))]
-            batch = collate(items, len(self.names), self.config.grid, 10**6, generator).to(_device(learner))
+            batch = self._collate(items, 10**6, generator).to(_device(learner))
             seen = learner(batch.taps)
-            named = box_vectors(seen.patches, batch.cover, batch.photos) @ self.names.to(batch.taps.device).T
+            named = box_vectors(seen.cells, batch.cover, batch.photos) @ names.T
             right.append((named.argmax(dim=1) == batch.classes).cpu())
             kinds.append(batch.classes.cpu())
+            overlaps += reached(seen, batch)
             looks += _correlations(seen.saliency[batch.looked_at], batch.saliency)
+            scores.append(learner.word_scores(seen.patches[batch.told], words).cpu())
+            truths.append(batch.words.cpu() > 1)
             for item, whole in zip(items, functional.normalize(seen.whole, dim=-1).cpu(), strict=True):
                 if len(item.caption_vectors) and len(wholes) < _AMONG:
                     owners += [len(wholes)] * len(item.caption_vectors)
                     wholes.append(whole)
                     captions.append(torch.from_numpy(item.caption_vectors))
         measures = _naming(torch.cat(right), torch.cat(kinds)) | _recalls(wholes, captions, owners)
+        if overlaps:
+            measures["reach_iou"] = float(np.mean(overlaps))
+        if len(words) and wholes:
+            measures["words_ap"] = _precision(torch.cat(scores), torch.cat(truths))
         return measures | ({"saliency_cc": float(np.mean(looks))} if looks else {})
+
+    def _collate(self, items: Sequence[EyeItem], most_boxes: int, generator: torch.Generator) -> EyeBatch:
+        names, words = len(self.lexicon.names), len(self.lexicon.words)
+        return collate(items, names, words, self.config, most_boxes, generator)
 
     def fingerprint(self) -> str:
         return f"{self._train.fingerprint}-{len(self._train)}-{len(self._validation)}"
@@ -147,7 +171,7 @@ class EyeTask:
         drawn = torch.randint(len(self._train), (self._section.others,), generator=generator).tolist()
         vectors = [self._train.caption_vectors(i) for i in drawn]
         kept = [torch.from_numpy(some[:1]) for some in vectors if len(some)]
-        return torch.cat(kept) if kept else torch.zeros(0, self.names.shape[1])
+        return torch.cat(kept) if kept else torch.zeros(0, self.lexicon.names.shape[1])
 
 
 def _start_from_trunk(eye: EyeNet) -> None:
@@ -179,6 +203,13 @@ def _recalls(wholes: list[Tensor], captions: list[Tensor], owners: list[int]) ->
     own = cosines.gather(1, torch.tensor(owners)[:, None])
     nearer = (cosines > own).sum(dim=1)
     return {f"r{most}": float((nearer < most).float().mean()) for most in (1, 5, 10)}
+
+
+def _precision(scores: Tensor, truths: Tensor) -> float:
+    """The mean, over what is true, of how much of what scores at least as high is true."""
+    true = truths.flatten()[scores.flatten().argsort(descending=True)]
+    precisions = true.cumsum(0) / torch.arange(1, len(true) + 1)
+    return float(precisions[true].mean())
 
 
 def _correlations(scores: Tensor, looks: Tensor) -> list[float]:
