@@ -19,13 +19,24 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from saywhere.build.coco import KIND
+from saywhere.build.region_texts import ClassBox, called_boxes
 from saywhere.core.errors import InvalidFile, InvalidValue, SaywhereError
 from saywhere.core.types import Floats32, Progress
 from saywhere.formats.coco_classes import COCO_CLASSES
 from saywhere.language.coco_aliases import coco_aliases
 from saywhere.language.embed import TextEncoder
 from saywhere.language.words import plain_words
-from saywhere.models.eye.features import PHOTOS, WORDS, Quantiser, photo_writer, write_names, write_said
+from saywhere.models.eye.features import (
+    PHOTOS,
+    TOLD,
+    WORDS,
+    Called,
+    Quantiser,
+    photo_writer,
+    write_names,
+    write_said,
+    write_told,
+)
 from saywhere.store import Row, Store
 from saywhere.vision import read_photo
 from saywhere.vision.eye import EyeConfig
@@ -74,6 +85,8 @@ def build_eye_features(
         raise InvalidFile(coco.folder, f"holds {coco.kind}, not {KIND}", "make one with `saywhere build coco`")
     write_names(out, COCO_CLASSES, class_vectors(text_encoder))
     _write_words(coco, out, text_encoder)
+    progress("finding phrases in captions", 0, 1)
+    _write_told(coco, out)
     quantiser = _quantiser(coco, out, trunk, config)
     unreadable: list[str] = []
     total = min(len(coco), limit or len(coco))
@@ -125,6 +138,26 @@ def _write_words(coco: Store, out: Path, text_encoder: TextEncoder) -> None:
             if captions
         ),
     )
+
+
+def _write_told(coco: Store, out: Path) -> None:
+    """Captions of photos, and what their boxes may be called; nothing, if it was written before for as many photos."""
+    captions = {row.key: row["captions"] for row in coco if row["captions"]}
+    if (out / TOLD / "index.json").exists() and len(Store(out / TOLD)) == len(captions):
+        return
+    boxes = (
+        ClassBox(row.key, COCO_CLASSES[kind], tuple(box))
+        for row in coco
+        if row.key in captions
+        for box, kind in zip(row["boxes_xyxy"].tolist(), row["classes"].tolist(), strict=True)
+    )
+    called: dict[str, list[Called]] = {key: [] for key in captions}
+    for one in called_boxes(boxes, captions):
+        called[one.image_id].append(Called(one.box_xyxy, one.texts))
+    for row in coco:
+        if row.key in captions:
+            called[row.key] += [Called(tuple(one["box_xyxy"]), (one["expression"],)) for one in row["referring"] or ()]
+    write_told(out, ((key, captions[key], called[key]) for key in captions))
 
 
 def _quantiser(coco: Store, out: Path, trunk: Runtime, config: EyeConfig) -> Quantiser:

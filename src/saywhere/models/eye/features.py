@@ -2,6 +2,7 @@
 
 FOLDER/photos   a store, one row a photo: taps, boxes, classes, vectors of its captions, where people looked
 FOLDER/names    a store, one row a class: what it is called, as a vector
+FOLDER/told     a store, one row a photo that people told of: its captions, and what its boxes may be called
 FOLDER/words    a store, one row a word that people say of photos, as a vector; FOLDER/said: for each photo, which ones
 
 Hidden states are kept in a byte each: of every channel the mean and a step, five standard deviations in 127 parts, are
@@ -12,9 +13,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
@@ -22,8 +25,9 @@ from saywhere.core.errors import InvalidFile
 from saywhere.core.types import Floats32
 from saywhere.store import Store, StoreWriter
 
-PHOTOS, NAMES, WORDS, SAID = "photos", "names", "words", "said"
+PHOTOS, NAMES, WORDS, SAID, TOLD = "photos", "names", "words", "said", "told"
 KIND, NAMES_KIND, SAID_KIND = "eye features", "class names", "words said of photos"
+TOLD_KIND = "what photos are told by"
 FIELDS = {
     "taps": "int8",
     "boxes_xyxy": "float32",
@@ -96,6 +100,20 @@ def write_said(folder: Path, said: Iterable[tuple[str, Sequence[int]]]) -> None:
             writer.add(key, words=words)
 
 
+class Called(msgspec.Struct, frozen=True, array_like=True):
+    """A box of a photo and what it may be called."""
+
+    box_xyxy: tuple[float, float, float, float]
+    texts: tuple[str, ...]
+
+
+def write_told(folder: Path, told: Iterable[tuple[str, Sequence[str], Sequence[Called]]]) -> None:
+    """For each photo's key its captions and what its boxes may be called."""
+    with StoreWriter(folder / TOLD, TOLD_KIND, {"captions": "json", "called": "json"}, {}, resume=False) as writer:
+        for key, captions, called in told:
+            writer.add(key, captions=captions, called=called)
+
+
 def photo_writer(folder: Path, quantiser: Quantiser, trunk: dict[str, Any]) -> StoreWriter:
     """Where photos' rows go. trunk: what the hidden states depend on; a folder made with another is refused."""
     return StoreWriter(folder / PHOTOS, KIND, FIELDS, {"quantiser": quantiser.to_dict(), "trunk": trunk})
@@ -146,6 +164,12 @@ class EyeFeatures:
         """(k, d) of one photo, without reading its hidden states."""
         vectors = self._store[self._rows[index]]["caption_vectors"]
         return np.array(vectors, np.float32).reshape(-1, self.name_vectors.shape[1])
+
+    @cached_property
+    def every_caption(self) -> NDArray[np.float16]:
+        """(m, d) the vectors of all photos' captions, held in memory: 150 MB for COCO's."""
+        every = [np.array(row["caption_vectors"], np.float16) for row in map(self._store.__getitem__, self._rows)]
+        return np.concatenate([some.reshape(-1, self.name_vectors.shape[1]) for some in every])
 
     def class_counts(self, classes: int) -> NDArray[np.int64]:
         """How many boxes of each class there are."""

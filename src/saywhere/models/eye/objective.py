@@ -15,19 +15,22 @@ any one of them.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
+from pathlib import Path
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from saywhere.core import Frame
+from saywhere.core import Frame, InvalidFile, InvalidValue
 from saywhere.core.types import Floats32
 from saywhere.models.eye.features import EyeItem
+from saywhere.models.folder import fit, load_part, save_part
 from saywhere.vision.eye import EyeConfig, EyeNet, Seen
 
+_KIND = "eye"
 _LEAST_COVER = 0.5
 """A cell shows what covers half of it; of a small thing, the cells that it covers nearly as much as any."""
 _NEARLY = 0.9
@@ -135,30 +138,58 @@ class EyeWeights:
 
 
 class EyeLearner(nn.Module):
-    """An eye with what only learning needs: how sharply cosines are read, for boxes, cells, words and captions.
+    """An eye with what it measures by: names of classes and words as vectors, and how sharply cosines with them are
+    read, for boxes, cells, words and captions.
 
-    word_bias: (words,), how often each word is said, as a logit.
+    names, words: as texts; name_vectors, word_vectors: (classes, d) and (words, d) of length 1. word_bias: (words,), how
+    often each word is said, as a logit.
     """
 
-    def __init__(self, eye: EyeNet, word_bias: Tensor) -> None:
+    name_vectors: Tensor
+    word_vectors: Tensor
+
+    def __init__(self, eye: EyeNet, names: Mapping[str, Tensor], words: Mapping[str, Tensor]) -> None:
         super().__init__()
         self.eye = eye
+        self.names, self.words = tuple(names), tuple(words)
         self.box_scale, self.dense_scale, self.word_scale, self.contrast_scale = (
             nn.Parameter(torch.tensor(float(np.log(start)))) for start in (20, 15, 10, 20)
         )
         self.dense_bias = nn.Parameter(torch.tensor(-6.0))
-        self.word_bias = nn.Parameter(word_bias.clone())
+        self.word_bias = nn.Parameter(torch.zeros(len(words)))
+        for name, some in (("name_vectors", names), ("word_vectors", words)):
+            vectors = torch.stack(list(some.values())) if some else torch.zeros(0, eye.config.text_size)
+            self.register_buffer(name, functional.normalize(vectors, dim=-1))
 
     def forward(self, taps: Tensor) -> Seen:
         seen: Seen = self.eye(taps)
         return seen
 
-    def word_scores(self, patches: Tensor, words: Tensor) -> Tensor:
-        """(B, W) logits that people say each word of a photo. patches: (B, n, d); words: (W, d) of length 1."""
-        cosines = functional.normalize(patches, dim=-1) @ words.T
+    def word_scores(self, patches: Tensor) -> Tensor:
+        """(B, W) logits that people say each word of a photo. patches: (B, n, d)."""
+        cosines = functional.normalize(patches, dim=-1) @ self.word_vectors.T
         best = torch.logsumexp(_WORD_SHARPNESS * cosines, dim=1) - float(np.log(cosines.shape[1]))
         scores: Tensor = self.word_scale.exp() * best / _WORD_SHARPNESS + self.word_bias
         return scores
+
+    def save_pretrained(self, folder: str | Path, *, half: bool = False) -> None:
+        """Weights, shape, names and words into a folder. half: store float16, which loads as float32."""
+        texts = {"names": list(self.names), "words": list(self.words)}
+        save_part(folder, _KIND, self.eye.config.to_dict() | texts, self.state_dict(), half=half)
+
+    @classmethod
+    def from_pretrained(cls, source: str | Path, revision: str | None = None) -> EyeLearner:
+        """From a folder, or from the hub ("owner/name"), at rest."""
+        part = load_part(source, _KIND, revision)
+        try:
+            shape = {name: value for name, value in part.config.items() if name not in ("names", "words")}
+            config = EyeConfig(**shape)
+            texts = [{text: torch.ones(config.text_size) for text in part.config[name]} for name in ("names", "words")]
+            learner = cls(EyeNet(config), *texts)
+        except (TypeError, KeyError, InvalidValue) as error:
+            raise InvalidFile(part.folder, f"is not an eye: {error}") from error
+        fit(learner, part)
+        return learner.eval()
 
 
 def thinned(batch: EyeBatch, kept: int, generator: torch.Generator) -> EyeBatch:
@@ -187,39 +218,22 @@ def thinned(batch: EyeBatch, kept: int, generator: torch.Generator) -> EyeBatch:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Lexicon:
-    """What names and words mean. names: (classes, d) and words: (W, d), of length 1. class_weights: (classes,)."""
-
-    names: Tensor
-    words: Tensor
-    class_weights: Tensor
-
-    def to(self, device: torch.device | str) -> Lexicon:
-        return Lexicon(*(getattr(self, field.name).to(device) for field in fields(self)))
-
-
 def losses(
-    learner: EyeLearner, batch: EyeBatch, lexicon: Lexicon, others: Tensor, weights: EyeWeights
+    learner: EyeLearner, batch: EyeBatch, class_weights: Tensor, others: Tensor, weights: EyeWeights
 ) -> dict[str, Tensor]:
-    """others: (m, d), captions of other photos."""
+    """class_weights: (classes,). others: (m, d), captions of other photos."""
     seen = learner(batch.taps)
     parts: dict[str, Tensor] = {}
     if len(batch.classes):
-        parts["box"] = _box_loss(learner, seen, batch, lexicon)
-        parts["dense"] = _dense_loss(learner, seen, batch, lexicon.names)
+        parts["box"] = _box_loss(learner, seen, batch, class_weights)
+        parts["dense"] = _dense_loss(learner, seen, batch)
         parts["things"], parts["reach"] = _thing_losses(seen, batch)
     if len(batch.told) > 1:
         told = functional.normalize(seen.whole[batch.told], dim=-1)
         parts["contrast"] = _contrast_loss(learner, told, batch.captions, others)
         parts["mean"] = 1 - functional.cosine_similarity(told, batch.means).mean()
-        if len(lexicon.words):
-            scores = learner.word_scores(seen.patches[batch.told], lexicon.words)
-            # A word that one of five people says is half true.
-            truth = (batch.words / 2).clamp(max=1)
-            parts["words"] = functional.binary_cross_entropy_with_logits(scores, truth, reduction="sum") / (
-                truth.sum() + 1
-            )
+        if learner.words:
+            parts["words"] = _word_loss(learner, seen, batch)
     if len(batch.looked_at):
         looks = functional.log_softmax(seen.saliency[batch.looked_at], dim=-1)
         parts["saliency"] = functional.kl_div(looks, batch.saliency, reduction="batchmean")
@@ -243,14 +257,21 @@ def by_patch(values: Floats32, config: EyeConfig) -> Floats32:
     return together
 
 
-def _box_loss(learner: EyeLearner, seen: Seen, batch: EyeBatch, lexicon: Lexicon) -> Tensor:
-    cosines = box_vectors(seen.cells, batch.cover, batch.photos) @ lexicon.names.T
+def _box_loss(learner: EyeLearner, seen: Seen, batch: EyeBatch, class_weights: Tensor) -> Tensor:
+    cosines = box_vectors(seen.cells, batch.cover, batch.photos) @ learner.name_vectors.T
     scores = learner.box_scale.exp() * cosines
-    return functional.cross_entropy(scores, batch.classes, lexicon.class_weights, label_smoothing=0.05)
+    return functional.cross_entropy(scores, batch.classes, class_weights, label_smoothing=0.05)
 
 
-def _dense_loss(learner: EyeLearner, seen: Seen, batch: EyeBatch, names: Tensor) -> Tensor:
-    cosines = functional.normalize(seen.cells, dim=-1) @ names.T
+def _word_loss(learner: EyeLearner, seen: Seen, batch: EyeBatch) -> Tensor:
+    scores = learner.word_scores(seen.patches[batch.told])
+    # A word that one of five people says is half true.
+    truth = (batch.words / 2).clamp(max=1)
+    return functional.binary_cross_entropy_with_logits(scores, truth, reduction="sum") / (truth.sum() + 1)
+
+
+def _dense_loss(learner: EyeLearner, seen: Seen, batch: EyeBatch) -> Tensor:
+    cosines = functional.normalize(seen.cells, dim=-1) @ learner.name_vectors.T
     scores = learner.dense_scale.exp() * cosines + learner.dense_bias
     each = functional.binary_cross_entropy_with_logits(scores, batch.shown, reduction="none")
     focal = each * (1 - torch.exp(-each)) ** 2 * (1 + 2 * batch.shown)

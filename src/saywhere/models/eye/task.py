@@ -19,7 +19,6 @@ from saywhere.models.eye.objective import (
     EyeBatch,
     EyeLearner,
     EyeWeights,
-    Lexicon,
     box_vectors,
     collate,
     losses,
@@ -80,15 +79,12 @@ class EyeTask:
         self._section, self._most_validated = model, data.validation
         self._train, self._validation = (EyeFeatures(data.folder, split) for split in ("train", "validation"))
         _, places, size = self._train[0].taps.shape
-        names, words = (
-            functional.normalize(torch.from_numpy(some), dim=-1)
-            for some in (self._train.name_vectors, self._train.word_vectors)
-        )
-        self.lexicon = Lexicon(names, words, _class_weights(self._train, len(names)))
+        text_size = self._train.name_vectors.shape[1]
         grid = round((places - 1) ** 0.5)
         self.config = EyeConfig(
-            size=size, heads=model.heads, layers=model.layers, text_size=names.shape[1], input_px=14 * grid
+            size=size, heads=model.heads, layers=model.layers, text_size=text_size, input_px=14 * grid
         )
+        self._class_weights = _class_weights(self._train, len(self._train.names))
 
     def build(self, generator: torch.Generator) -> nn.Module:  # noqa: ARG002 - torch's own is seeded too
         eye = EyeNet(self.config)
@@ -96,7 +92,14 @@ class EyeTask:
             _start_from_trunk(eye)
         elif self._section.start != "random":
             raise InvalidValue("[model] start", f"is {self._section.start!r}, not 'trunk' or 'random'")
-        return EyeLearner(eye, torch.logit(torch.from_numpy(self._train.word_shares())))
+        items = self._train
+        named, said = (
+            dict(zip(texts, torch.from_numpy(vectors), strict=True))
+            for texts, vectors in ((items.names, items.name_vectors), (items.words, items.word_vectors))
+        )
+        learner = EyeLearner(eye, named, said)
+        learner.word_bias.data = torch.logit(torch.from_numpy(items.word_shares()))
+        return learner
 
     def train_items(self) -> EyeFeatures:
         return self._train
@@ -110,7 +113,7 @@ class EyeTask:
         return losses(
             _learner(model),
             thinned(batch, kept, generator),
-            self.lexicon.to(device),
+            self._class_weights.to(device),
             self._others(generator).to(device),
             self._section.weights(),
         )
@@ -124,7 +127,6 @@ class EyeTask:
         central cells tell fit. words_ap: precision of the words said of photos, over all thresholds. r1, r5, r10: how
         often a caption finds its photo among 500. saliency_cc: correlation with where people looked."""
         learner = _learner(model)
-        names, words = (some.to(_device(learner)) for some in (self.lexicon.names, self.lexicon.words))
         right: list[Tensor] = []
         kinds: list[Tensor] = []
         wholes: list[Tensor] = []
@@ -140,12 +142,12 @@ class EyeTask:
             items = [self._validation[i] for i in range(first, min(first + _VALIDATION_BATCH, count))]
             batch = self._collate(items, 10**6, generator).to(_device(learner))
             seen = learner(batch.taps)
-            named = box_vectors(seen.cells, batch.cover, batch.photos) @ names.T
+            named = box_vectors(seen.cells, batch.cover, batch.photos) @ learner.name_vectors.T
             right.append((named.argmax(dim=1) == batch.classes).cpu())
             kinds.append(batch.classes.cpu())
             overlaps += reached(seen, batch)
             looks += _correlations(seen.saliency[batch.looked_at], batch.saliency)
-            scores.append(learner.word_scores(seen.patches[batch.told], words).cpu())
+            scores.append(learner.word_scores(seen.patches[batch.told]).cpu())
             truths.append(batch.words.cpu() > 1)
             for item, whole in zip(items, functional.normalize(seen.whole, dim=-1).cpu(), strict=True):
                 if len(item.caption_vectors) and len(wholes) < _AMONG:
@@ -155,23 +157,22 @@ class EyeTask:
         measures = _naming(torch.cat(right), torch.cat(kinds)) | _recalls(wholes, captions, owners)
         if overlaps:
             measures["reach_iou"] = float(np.mean(overlaps))
-        if len(words) and wholes:
+        if learner.words and wholes:
             measures["words_ap"] = _precision(torch.cat(scores), torch.cat(truths))
         return measures | ({"saliency_cc": float(np.mean(looks))} if looks else {})
 
     def _collate(self, items: Sequence[EyeItem], most_boxes: int, generator: torch.Generator) -> EyeBatch:
-        names, words = len(self.lexicon.names), len(self.lexicon.words)
+        names, words = len(self._train.names), len(self._train.words)
         return collate(items, names, words, self.config, most_boxes, generator)
 
     def fingerprint(self) -> str:
         return f"{self._train.fingerprint}-{len(self._train)}-{len(self._validation)}"
 
     def _others(self, generator: torch.Generator) -> Tensor:
-        """(m, d) captions of photos drawn at random."""
-        drawn = torch.randint(len(self._train), (self._section.others,), generator=generator).tolist()
-        vectors = [self._train.caption_vectors(i) for i in drawn]
-        kept = [torch.from_numpy(some[:1]) for some in vectors if len(some)]
-        return torch.cat(kept) if kept else torch.zeros(0, self.lexicon.names.shape[1])
+        """(m, d) captions drawn at random from all photos."""
+        bank = self._train.every_caption
+        drawn = torch.randint(max(len(bank), 1), (min(self._section.others, len(bank)),), generator=generator)
+        return torch.from_numpy(bank[drawn.numpy()]).float()
 
 
 def _start_from_trunk(eye: EyeNet) -> None:

@@ -18,6 +18,7 @@ class DecoderConfig:
     width, layers, heads, feed_forward: of the transformer. prefix: k, places that the vector becomes.
     max_words: pieces of the longest text. prompt_words: pieces of the longest prompt; 0 if it never learnt any.
     extra_size: numbers in a second vector (detector scores, say) that takes one more place; 0 if there is none.
+    states_size: numbers in each hidden state of the photo that it attends to; 0 if it reads the vector alone.
     dropout: on embeddings and on what each layer adds.
     """
 
@@ -31,13 +32,14 @@ class DecoderConfig:
     max_words: int = 40
     prompt_words: int = 0
     extra_size: int = 0
+    states_size: int = 0
     dropout: float = 0.1
 
     def __post_init__(self) -> None:
         for name in _COUNTS:
             if getattr(self, name) < 1:
                 raise InvalidValue(f"decoder config {name}", f"is {getattr(self, name)}, not a positive number")
-        for name in ("prompt_words", "extra_size"):
+        for name in ("prompt_words", "extra_size", "states_size"):
             if getattr(self, name) < 0:
                 raise InvalidValue(f"decoder config {name}", f"is {getattr(self, name)}, which is negative")
         if not 0 <= self.dropout < 1:

@@ -1,13 +1,15 @@
 """PrefixDecoder: a small causal transformer that puts a vector into words.
 
 It reads: the vector as k places, a second vector if it has one, a prompt if there is one, the begin of the text, the
-text. It says the next piece at every place from the begin on.
+text. It says the next piece at every place from the begin on. One that was made for it also attends to hidden states of
+the photo, most to those of the region that the vector stands for.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import torch
@@ -22,7 +24,7 @@ from saywhere.models.common.kv_cache import KVCache
 from saywhere.models.common.modes import eval_mode, seeded
 from saywhere.models.folder import fit, load_part, save_part
 from saywhere.models.patchioner.config import DecoderConfig
-from saywhere.models.patchioner.layers import Block, as_vectors, initialise, unit
+from saywhere.models.patchioner.layers import Block, PhotoKeys, as_vectors, initialise, unit
 from saywhere.models.search import (
     GREEDY,
     GenerationConfig,
@@ -43,6 +45,31 @@ _ROWS = 512
 """Beams that are written at once, so that what is kept of them stays small."""
 
 
+_LEAST_WEIGHT = 0.02
+"""What lies outside a region is still seen, by this much of what lies in it."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Reading:
+    """Photos to attend to, each for equally many texts, side by side.
+
+    states: (photos, 1 + n, s) hidden states, the whole first. weights: (texts, n), how much each patch counts for each
+    text; at least 0, of any scale.
+    """
+
+    states: Tensor
+    weights: Tensor
+
+    def bias(self) -> Tensor:
+        """(texts, 1 + n) what is added to the scores of attention: 0 for the whole and where a text's weight is most."""
+        most = self.weights.amax(dim=1, keepdim=True).clamp(min=1e-12)
+        return functional.pad((self.weights / most + _LEAST_WEIGHT).clamp(max=1).log(), (1, 0))
+
+    def rows(self, group: Sequence[int]) -> Reading:
+        """The same photo for some of its texts."""
+        return Reading(self.states, self.weights[list(group)])
+
+
 class PrefixDecoder(nn.Module):
     """GPT-2 style: learnt positions, norms first, GELU, one table for reading and saying words.
 
@@ -59,7 +86,8 @@ class PrefixDecoder(nn.Module):
         self.words = nn.Embedding(FIRST_PIECE_ID + config.words, config.width)
         self.positions = nn.Embedding(config.places, config.width)
         self.blocks = nn.ModuleList(
-            Block(config.width, config.heads, config.feed_forward, config.dropout) for _ in range(config.layers)
+            Block(config.width, config.heads, config.feed_forward, config.dropout, config.states_size)
+            for _ in range(config.layers)
         )
         self.norm = nn.LayerNorm(config.width)
         self.drop = nn.Dropout(config.dropout)
@@ -76,34 +104,55 @@ class PrefixDecoder(nn.Module):
         """d, numbers in the vectors it reads."""
         return self.config.vector_size
 
-    def forward(self, vectors: Tensor, words: Tensor, extra: Tensor | None = None) -> Tensor:
+    def forward(
+        self, vectors: Tensor, words: Tensor, extra: Tensor | None = None, reading: Reading | None = None
+    ) -> Tensor:
         """(m, t, V + 1) scores of what follows each of (m, t) ids. vectors: (m, d), of any length but 0.
 
         words: each row an optional prompt, then BEGIN_ID, then the text; padded at the end with PAD_ID.
         """
-        return self.say(self.read(vectors, words, extra))
+        return self.say(self.read(vectors, words, extra, reading))
 
-    def read(self, vectors: Tensor, words: Tensor, extra: Tensor | None = None) -> Tensor:
+    def read(
+        self, vectors: Tensor, words: Tensor, extra: Tensor | None = None, reading: Reading | None = None
+    ) -> Tensor:
         """(m, t, width) the state after each of (m, t) ids; what comes after padding means nothing."""
         x = self._embedded(vectors, words, extra)
         packed = Packed.of(functional.pad(words != PAD_ID, (x.shape[1] - words.shape[1], 0), value=True))
         x = packed.pack(x)
-        for block in self.blocks:
-            x = block(x, packed=packed)
+        for block, photo in zip(self.blocks, self.photo_keys(reading), strict=True):
+            x = block(x, packed=packed, photo=photo)
         return packed.unpack(self.norm(x))[:, self.config.before_words :]
 
     def say(self, states: Tensor) -> Tensor:
         """(…, V + 1) scores from (…, width) states."""
         return functional.linear(states, self.words.weight[END_ID:])
 
-    def loss(self, vectors: Tensor, words: Tensor, extra: Tensor | None = None, smoothing: float = 0.0) -> Tensor:
+    def photo_keys(self, reading: Reading | None) -> list[PhotoKeys | None]:
+        """What each block reads of the photos."""
+        if (reading is None) == (self.config.states_size > 0):
+            expected = f"hidden states of {self.config.states_size} numbers" if self.config.states_size else "no states"
+            raise InvalidValue("reading", f"this decoder was made for {expected}")
+        if reading is None:
+            return [None] * len(self.blocks)
+        bias = reading.bias()
+        return [block.look.photo(reading.states, bias) for block in self.blocks]
+
+    def loss(
+        self,
+        vectors: Tensor,
+        words: Tensor,
+        extra: Tensor | None = None,
+        smoothing: float = 0.0,
+        reading: Reading | None = None,
+    ) -> Tensor:
         """The mean cross entropy of the pieces and ends of all texts. words: as in `forward`, ends included.
 
         Prompts and padding are read, not learnt to say. smoothing: of the labels.
         """
         read, said = words[:, :-1], words[:, 1:]
         counted = text_places(words)
-        states = self.read(vectors, read, extra)[counted]
+        states = self.read(vectors, read, extra, reading)[counted]
         # Only places that count are brought to the vocabulary, which is most of the work.
         return functional.cross_entropy(self.say(states), said[counted] - END_ID, label_smoothing=smoothing)
 
@@ -113,11 +162,13 @@ class PrefixDecoder(nn.Module):
         how: GenerationConfig = GREEDY,
         prompts: Sequence[str] | None = None,
         extra: ArrayLike | None = None,
+        reading: Reading | None = None,
     ) -> list[Written]:
         """A text for each of (m, d) vectors: the same whether it is written alone or among others.
 
         prompts: for each vector a text to start from, "" for none; for a decoder that learnt with prompts.
-        extra: (m, e) second vectors, for a decoder that has them.
+        extra: (m, e) second vectors, for a decoder that has them. reading: the one photo that all vectors are of, for a
+        decoder that attends to it.
         """
         rows = as_vectors(vectors, "vectors", self.config.vector_size)
         seconds = self._checked_extra(extra, len(rows))
@@ -126,13 +177,19 @@ class PrefixDecoder(nn.Module):
         with eval_mode(self):
             for group in _groups([len(begin) for begin in begins], self._at_once(how)):
                 second = None if seconds is None else seconds[group].to(self.device)
-                said = self._search(rows[group].to(self.device), [begins[i] for i in group], second, how)
+                part = None if reading is None else reading.rows(group)
+                said = self._search(rows[group].to(self.device), [begins[i] for i in group], second, how, part)
                 for i, one in zip(group, said, strict=True):
                     texts[i] = self._written(one)
         return [text for text in texts if text is not None]
 
     def draw(
-        self, vectors: ArrayLike, count: int, how: GenerationConfig, prompts: Sequence[str] | None = None
+        self,
+        vectors: ArrayLike,
+        count: int,
+        how: GenerationConfig,
+        prompts: Sequence[str] | None = None,
+        reading: Reading | None = None,
     ) -> list[list[Written]]:
         """`count` texts for each of (m, d) vectors: what `write` draws with the seed of `how` and those that follow."""
         if how.method != "nucleus":
@@ -152,7 +209,8 @@ class PrefixDecoder(nn.Module):
                 again = rows[group].repeat_interleave(count, dim=0).to(self.device)
                 begin = torch.tensor([begins[i] for i in group for _ in range(count)], device=self.device)
                 drawn = torch.cat([draws[begins[i]] for i in group])
-                said = search(self.steps(again, begin, most), self._rules(how, most), drawn)
+                part = None if reading is None else reading.rows([i for i in group for _ in range(count)])
+                said = search(self.steps(again, begin, most, reading=part), self._rules(how, most), drawn)
                 for place, i in enumerate(group):
                     texts[i] = [self._written(one) for one in said[place * count : (place + 1) * count]]
         return texts
@@ -188,9 +246,12 @@ class PrefixDecoder(nn.Module):
             raise InvalidValue("prompts", reason)
         return begins
 
-    def steps(self, vectors: Tensor, words: Tensor, most: int, extra: Tensor | None = None) -> Steps:
-        """This decoder after (m, d) vectors and (m, t) ids, ready to go on for at most `most` words."""
-        return _DecoderSteps(self, self._embedded(vectors, words, extra), most)
+    def steps(
+        self, vectors: Tensor, words: Tensor, most: int, extra: Tensor | None = None, reading: Reading | None = None
+    ) -> Steps:
+        """This decoder after (m, d) vectors and (m, t) ids, ready to go on for at most `most` words. reading: of one
+        photo."""
+        return _DecoderSteps(self, self._embedded(vectors, words, extra), most, self.photo_keys(reading))
 
     @property
     def device(self) -> torch.device:
@@ -214,11 +275,16 @@ class PrefixDecoder(nn.Module):
         return embedded
 
     def _search(
-        self, vectors: Tensor, begins: list[tuple[int, ...]], extra: Tensor | None, how: GenerationConfig
+        self,
+        vectors: Tensor,
+        begins: list[tuple[int, ...]],
+        extra: Tensor | None,
+        how: GenerationConfig,
+        reading: Reading | None,
     ) -> list[Hypothesis]:
         most = how.most_words(self.config.max_words)
         words = torch.tensor(begins, device=vectors.device)
-        steps = self.steps(vectors, words, most, extra)
+        steps = self.steps(vectors, words, most, extra, reading)
         rules = self._rules(how, most)
         if how.method != "nucleus":
             return search(steps, rules)
@@ -255,8 +321,8 @@ def _key(begin: tuple[int, ...]) -> bytes:
 class _DecoderSteps(Steps):
     """A decoder, one word at a time, with the keys and values of earlier places kept."""
 
-    def __init__(self, model: PrefixDecoder, read: Tensor, most: int) -> None:
-        self.model, self.place = model, read.shape[1]
+    def __init__(self, model: PrefixDecoder, read: Tensor, most: int, photo: list[PhotoKeys | None]) -> None:
+        self.model, self.place, self.photo = model, read.shape[1], photo
         self._read = read
         self.caches = [KVCache(self.place + most) for _ in model.blocks]
 
@@ -271,10 +337,11 @@ class _DecoderSteps(Steps):
     def reorder(self, rows: Tensor) -> None:
         for cache in self.caches:
             cache.reorder(rows)
+        self.photo = [one if one is None else one._replace(bias=one.bias[rows]) for one in self.photo]
 
     def _scores(self, x: Tensor) -> Tensor:
-        for block, cache in zip(self.model.blocks, self.caches, strict=True):
-            x = block(x, cache)
+        for block, cache, photo in zip(self.model.blocks, self.caches, self.photo, strict=True):
+            x = block(x, cache, photo=photo)
         return self.model.say(self.model.norm(x[:, -1]))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -17,14 +18,54 @@ from saywhere.models.common.kv_cache import KVCache
 _SPREAD = 0.02
 
 
+class PhotoKeys(NamedTuple):
+    """What a layer's cross-attention reads of photos, each of which has equally many texts, side by side.
+
+    keys, values: (photos, heads, k, size). bias: (texts, k), added to the scores of each text.
+    """
+
+    keys: Tensor
+    values: Tensor
+    bias: Tensor
+
+
+class CrossAttention(nn.Module):
+    """Norm, attention to the hidden states of a photo. Adds nothing at first."""
+
+    def __init__(self, width: int, heads: int, states_size: int) -> None:
+        super().__init__()
+        self.heads = heads
+        self.norm = nn.LayerNorm(width)
+        self.query = nn.Linear(width, width)
+        self.key_value = nn.Linear(states_size, 2 * width)
+        self.out = nn.Linear(width, width)
+
+    def photo(self, states: Tensor, bias: Tensor) -> PhotoKeys:
+        """states: (photos, k, states_size). bias: (texts, k)."""
+        split = self.key_value(states).unflatten(-1, (2, self.heads, -1)).permute(2, 0, 3, 1, 4)
+        return PhotoKeys(split[0], split[1], bias)
+
+    def forward(self, x: Tensor, photo: PhotoKeys) -> Tensor:
+        """(texts, n, width) → the same."""
+        texts, n, _ = x.shape
+        photos, each = len(photo.keys), texts // len(photo.keys)
+        query = self.query(self.norm(x)).view(photos, each * n, self.heads, -1).transpose(1, 2)
+        bias = photo.bias.view(photos, 1, each, 1, -1).expand(-1, -1, -1, n, -1).flatten(2, 3)
+        seen = functional.scaled_dot_product_attention(query, photo.keys, photo.values, attn_mask=bias)
+        out: Tensor = self.out(seen.transpose(1, 2).reshape(texts, n, -1))
+        return out
+
+
 class Block(nn.Module):
-    """Norm, attention to the places before; norm, feed-forward network; both added to what came in.
+    """Norm, attention to the places before; the same to a photo, if it reads one; norm, feed-forward network; each is
+    added to what came in.
 
     Attention itself never drops out: on a CPU that costs a quarter of the training time and gains little.
     """
 
-    def __init__(self, width: int, heads: int, feed_forward: int, dropout: float) -> None:
+    def __init__(self, width: int, heads: int, feed_forward: int, dropout: float, states_size: int = 0) -> None:
         super().__init__()
+        self.look = CrossAttention(width, heads, states_size) if states_size else None
         self.heads = heads
         self.attention_norm = nn.LayerNorm(width)
         self.query_key_value = nn.Linear(width, 3 * width)
@@ -34,12 +75,21 @@ class Block(nn.Module):
         self.fall = nn.Linear(feed_forward, width)
         self.drop = nn.Dropout(dropout)
 
-    def forward(self, x: Tensor, cache: KVCache | None = None, packed: Packed | None = None) -> Tensor:
+    def forward(
+        self,
+        x: Tensor,
+        cache: KVCache | None = None,
+        packed: Packed | None = None,
+        photo: PhotoKeys | None = None,
+    ) -> Tensor:
         """x: (rows, n, width), or (N, width) if it is packed; the result has the same shape.
 
         With a cache, x holds the places after those kept: one, or any number if none is kept yet.
         """
         x = x + self.drop(self._attend(self.attention_norm(x), cache, packed))
+        if self.look is not None and photo is not None:
+            looked = self.look(x, photo) if packed is None else packed.pack(self.look(packed.unpack(x), photo))
+            x = x + self.drop(looked)
         added: Tensor = self.drop(self.fall(functional.gelu(self.rise(self.feed_norm(x)))))
         return x + added
 
@@ -65,6 +115,9 @@ def initialise(module: nn.Module, layers: int) -> None:
             nn.init.zeros_(part.bias)
         elif isinstance(part, nn.Embedding):
             nn.init.normal_(part.weight, std=_SPREAD)
+    for part in module.modules():
+        if isinstance(part, CrossAttention):
+            nn.init.zeros_(part.out.weight)
 
 
 def unit(vectors: Tensor) -> Tensor:

@@ -1,0 +1,263 @@
+"""How a decoder learns to read photos: captions of the whole and names of boxes, from the hidden states of an eye.
+
+The eye stands still. Each photo gives several texts a step, which share the work of looking at it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar
+
+import msgspec
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from saywhere.core import Frame
+from saywhere.core.errors import InvalidFile, InvalidValue
+from saywhere.core.types import Floats32
+from saywhere.language.vocabulary import BEGIN_ID, END_ID, Vocabulary
+from saywhere.language.words import plain_words
+from saywhere.models.common.batches import Movable, padded
+from saywhere.models.eye.features import TOLD, TOLD_KIND, Called, EyeFeatures
+from saywhere.models.eye.objective import EyeLearner
+from saywhere.models.patchioner.decoder import DecoderConfig, PrefixDecoder, Reading
+from saywhere.models.patchioner.layers import unit
+from saywhere.store import Store
+
+_VALIDATION_BATCH = 25
+_CAPTIONS_MEASURED = 2
+_BOXES_MEASURED = 2
+
+
+class PhotoWriterSection(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """[model]: the decoder and what it learns in a step.
+
+    start: folder of a decoder to begin with, which reads vectors alone. captions, boxes: texts of a photo in a step.
+    smoothing: of the labels. dropout: of the decoder. shift: how far vectors are moved at random, so that the decoder
+    leans on the photo too.
+    """
+
+    start: Path
+    captions: int = 4
+    boxes: int = 3
+    smoothing: float = 0.1
+    dropout: float = 0.1
+    shift: float = 0.02
+
+
+class PhotoWriterData(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """[data]: a folder that `saywhere build eye` wrote; eye: the folder of an eye. validation: photos, at most."""
+
+    folder: Path
+    eye: Path
+    validation: int = 200
+
+
+class PhotoWriter(nn.Module):
+    """An eye that stands still, and a decoder that learns to put into words what it sees."""
+
+    def __init__(self, eye: EyeLearner, decoder: PrefixDecoder) -> None:
+        super().__init__()
+        self.eye, self.decoder = eye.requires_grad_(False), decoder
+
+    def save_pretrained(self, folder: str | Path, *, half: bool = False) -> None:
+        """The decoder alone; see `PrefixDecoder.from_pretrained`."""
+        self.decoder.save_pretrained(folder, half=half)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PhotoTexts:
+    """One photo and its texts. taps: as in `EyeItem`. captions: ids of each. called: boxes with the ids of each name."""
+
+    taps: Floats32
+    captions: list[list[int]]
+    called: list[tuple[tuple[float, float, float, float], list[list[int]]]]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PhotoTextBatch(Movable):
+    """B photos with k texts each, side by side.
+
+    taps: (B, 2, 1 + n, size). cells: (B * k, rows, cols), how much of a text's box lies on each cell; even for the whole
+    photo. is_whole: (B * k,). words: (B * k, t) ids with begin and end; nothing but padding where there is no text.
+    """
+
+    taps: Tensor
+    cells: Tensor
+    is_whole: Tensor
+    words: Tensor
+
+
+class PhotoTextItems:
+    """Photos of a features folder that people told of, as items."""
+
+    def __init__(self, folder: Path, split: str, vocabulary: Vocabulary, most_words: int) -> None:
+        self._features, self._told = EyeFeatures(folder, split), Store(folder / TOLD, TOLD_KIND)
+        self._vocabulary, self._most_words = vocabulary, most_words
+        self._rows = [i for i in range(len(self._features)) if self._features.key(i) in self._told]
+        if not self._rows:
+            raise InvalidFile(folder, f"has no photo of the split {split!r} that people told of")
+        self.fingerprint = f"{self._features.fingerprint}-{self._told.fingerprint}"
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def __getitem__(self, index: int) -> PhotoTexts:
+        row = self._rows[index]
+        told = self._told.by_key(self._features.key(row))
+        called = msgspec.convert(told["called"], list[Called])
+        return PhotoTexts(
+            self._features[row].taps,
+            [self._ids(text) for text in told["captions"]],
+            [(one.box_xyxy, [self._ids(text) for text in one.texts]) for one in called],
+        )
+
+    def _ids(self, text: str) -> list[int]:
+        ids = self._vocabulary.encode(plain_words(text)).ids
+        return list(ids)[: self._most_words]
+
+
+class PhotoWriterTask:
+    """Photos → captions of the whole and of boxes."""
+
+    model_section: ClassVar[type[msgspec.Struct]] = PhotoWriterSection
+    data_section: ClassVar[type[msgspec.Struct]] = PhotoWriterData
+
+    def __init__(self, model: PhotoWriterSection, data: PhotoWriterData) -> None:
+        self._section, self._data = model, data
+        start = PrefixDecoder.from_pretrained(model.start)
+        self.vocabulary, self._start = start.vocabulary, start
+        self._train, self._validation = (
+            PhotoTextItems(data.folder, split, start.vocabulary, start.config.max_words)
+            for split in ("train", "validation")
+        )
+
+    def build(self, generator: torch.Generator) -> nn.Module:
+        eye = EyeLearner.from_pretrained(self._data.eye)
+        shape = self._start.config.to_dict() | {"states_size": eye.eye.config.size, "dropout": self._section.dropout}
+        seed = int(torch.randint(2**31, (), generator=generator))
+        decoder = PrefixDecoder.fresh(DecoderConfig.from_dict(shape), self.vocabulary, seed)
+        if self._start.config.states_size not in (0, eye.eye.config.size):
+            raise InvalidValue("[model] start", "reads the hidden states of another eye")
+        decoder.load_state_dict(self._start.state_dict(), strict=False)
+        return PhotoWriter(eye, decoder)
+
+    def train_items(self) -> PhotoTextItems:
+        return self._train
+
+    def collate(self, items: Sequence[PhotoTexts], generator: torch.Generator) -> PhotoTextBatch:
+        captions, boxes = self._section.captions, self._section.boxes
+        side = self._cell_grid(items[0])
+        even = np.full((side, side), 1 / side**2, np.float32)
+        cells, whole, texts = [], [], []
+        for item in items:
+            for i in _drawn(len(item.captions), captions, generator):
+                cells.append(even)
+                whole.append(True)
+                texts.append([] if i is None else item.captions[i])
+            for i in _drawn(len(item.called), boxes, generator):
+                box, names = ((0.0, 0.0, 1.0, 1.0), []) if i is None else item.called[i]
+                cells.append(_box_cells(box, side))
+                whole.append(False)
+                texts.append([] if not names else names[_drawn(len(names), 1, generator)[0] or 0])
+        return _batch(items, cells, whole, texts)
+
+    def losses(self, model: nn.Module, batch: PhotoTextBatch, generator: torch.Generator) -> Mapping[str, Tensor]:
+        writer = _writer(model)
+        vectors, reading = seen_texts(writer.eye, batch)
+        noise = torch.randn(vectors.shape, generator=generator).to(vectors)
+        shifted = unit(vectors) + self._section.shift * noise
+        kept = (batch.words != 0).any(dim=1)
+        if not kept.any():
+            return {"loss": sum(one.sum() for one in writer.decoder.parameters()) * 0}
+        return {"loss": writer.decoder.loss(shifted, batch.words, None, self._section.smoothing, reading)}
+
+    def counts(self, batch: PhotoTextBatch) -> Mapping[str, float]:
+        return {"loss": float((batch.words[:, 1:] != 0).sum())}
+
+    def validate(self, model: nn.Module) -> dict[str, float]:
+        """loss: mean cross entropy of a piece of captions, box_loss: of what boxes are called first."""
+        writer = _writer(model)
+        totals, said = {"loss": 0.0, "box_loss": 0.0}, {"loss": 0, "box_loss": 0}
+        count = min(self._data.validation, len(self._validation))
+        for first in range(0, count, _VALIDATION_BATCH):
+            items = [self._validation[i] for i in range(first, min(first + _VALIDATION_BATCH, count))]
+            for name, batch in (("loss", self._whole_batch(items)), ("box_loss", self._box_batch(items))):
+                moved = batch.to(next(writer.parameters()).device)
+                vectors, reading = seen_texts(writer.eye, moved)
+                pieces = int((moved.words[:, 1:] != 0).sum())
+                if pieces:
+                    totals[name] += pieces * float(writer.decoder.loss(vectors, moved.words, None, 0, reading))
+                    said[name] += pieces
+        return {name: total / said[name] for name, total in totals.items() if said[name]}
+
+    def fingerprint(self) -> str:
+        return f"{self._train.fingerprint}-{len(self._train)}-{len(self._validation)}"
+
+    def _whole_batch(self, items: Sequence[PhotoTexts]) -> PhotoTextBatch:
+        side = self._cell_grid(items[0])
+        texts = [item.captions[i] if i < len(item.captions) else [] for item in items for i in range(_CAPTIONS_MEASURED)]
+        even = np.full((side, side), 1 / side**2, np.float32)
+        return _batch(items, [even] * len(texts), [True] * len(texts), texts)
+
+    def _box_batch(self, items: Sequence[PhotoTexts]) -> PhotoTextBatch:
+        side = self._cell_grid(items[0])
+        none: tuple[tuple[float, float, float, float], list[list[int]]] = ((0.0, 0.0, 1.0, 1.0), [[]])
+        chosen = [item.called[i] if i < len(item.called) else none for item in items for i in range(_BOXES_MEASURED)]
+        cells = [_box_cells(box, side) for box, _ in chosen]
+        return _batch(items, cells, [False] * len(chosen), [names[0] for _, names in chosen])
+
+    @staticmethod
+    def _cell_grid(item: PhotoTexts) -> int:
+        # Patches are cut in two each way; see `EyeConfig.cuts`.
+        return 2 * round((item.taps.shape[1] - 1) ** 0.5)
+
+
+def seen_texts(eye: EyeLearner, batch: PhotoTextBatch) -> tuple[Tensor, Reading]:
+    """(texts, d) the vector of each text's region, and the photos to attend to."""
+    with torch.no_grad():
+        seen = eye(batch.taps)
+        photos, each = len(seen.whole), len(batch.is_whole) // len(seen.whole)
+        config = eye.eye.config
+        grid, cuts = config.grid, config.cuts
+        cells = batch.cells.view(photos, each, grid, cuts, grid, cuts)
+        by_patch = cells.transpose(3, 4).reshape(photos, each, grid * grid, cuts * cuts)
+        means = by_patch.flatten(2) @ seen.cells.flatten(1, 2)
+        wholes = seen.whole[:, None].expand(-1, each, -1)
+        vectors = torch.where(batch.is_whole.view(photos, each, 1), unit(wholes), unit(means)).flatten(0, 1)
+        return vectors, Reading(seen.states, by_patch.sum(dim=3).flatten(0, 1))
+
+
+def _batch(
+    items: Sequence[PhotoTexts], cells: Sequence[Floats32], whole: Sequence[bool], texts: Sequence[Sequence[int]]
+) -> PhotoTextBatch:
+    words = [np.array([BEGIN_ID, *ids, END_ID] if ids else [], np.int64) for ids in texts]
+    longest = max(2, *(len(ids) for ids in words))
+    return PhotoTextBatch(
+        torch.from_numpy(np.stack([item.taps for item in items])),
+        torch.from_numpy(np.stack(cells)),
+        torch.tensor(whole),
+        padded(words, longest),
+    )
+
+
+def _box_cells(box_xyxy: Sequence[float], side: int) -> Floats32:
+    along_y, along_x = Frame.of_grid(side, side).coverages(np.array([box_xyxy], np.float64))
+    shares = np.outer(along_y[0], along_x[0]).astype(np.float32)
+    weights: Floats32 = shares / max(float(shares.sum()), 1e-9)
+    return weights
+
+
+def _drawn(count: int, wanted: int, generator: torch.Generator) -> list[int | None]:
+    """`wanted` of `count` numbers at random; None where there are too few."""
+    order: list[int | None] = list(torch.randperm(count, generator=generator)[:wanted].tolist())
+    return order + [None] * (wanted - len(order))
+
+
+def _writer(model: nn.Module) -> PhotoWriter:
+    if not isinstance(model, PhotoWriter):
+        raise InvalidValue("model", f"is a {type(model).__name__}, not a PhotoWriter")
+    return model
