@@ -12,8 +12,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from saywhere.assets.checkpoint import Checkpoint
 from saywhere.core import InvalidValue
-from saywhere.vision.checkpoint import Checkpoint
 from saywhere.vision.dino import DinoSight
 from saywhere.vision.pixels import CLIP, Pixels, pixels_of
 from saywhere.vision.transformer import Seen, class_attention, on_grid, outputs_of, square_side

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from saywhere.vision.checkpoint import Checkpoint
+from saywhere.assets.checkpoint import Checkpoint
 from saywhere.vision.pixels import IMAGENET, Pixels, pixels_of
 from saywhere.vision.transformer import Seen, class_attention, on_grid, outputs_of, square_side
 

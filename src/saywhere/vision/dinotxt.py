@@ -8,11 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import torch
-from safetensors import SafetensorError
-from safetensors.torch import load_file
 from torch import Tensor, nn
 from torch.nn import functional
 
+from saywhere.assets.checkpoint import read_tensors
 from saywhere.core import InvalidFile, InvalidValue
 from saywhere.vision.dino import DinoSight
 from saywhere.vision.pixels import Pixels
@@ -154,10 +153,7 @@ class DinoTxtSight(nn.Module):
 
 def load_head(path: str | Path, heads: int) -> DinoTxtHead:
     """The head from safetensors under the released names. heads: of its attention, the backbone's number."""
-    try:
-        tensors = load_file(path)
-    except (SafetensorError, OSError) as error:
-        raise InvalidFile(path, f"cannot be read as safetensors: {error}") from error
+    tensors = read_tensors(path)
     try:
         head = DinoTxtHead(HeadConfig.of(tensors, heads))
         head.load_state_dict(tensors)

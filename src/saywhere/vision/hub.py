@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import hashlib
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from saywhere.assets.checkpoint import Checkpoint, find_checkpoint
+from saywhere.assets.wheel import sha256_of
 from saywhere.core.errors import InvalidValue, UnknownName, require
-from saywhere.vision.checkpoint import Checkpoint, find_checkpoint
 
 if TYPE_CHECKING:
     from saywhere.vision.transformer import HubEncoder, Sight
@@ -118,5 +118,4 @@ def _made_dinotxt(checkpoint: Checkpoint, head: Path) -> _Made:
 
     dino = load_dino(checkpoint, *_DINOS["dinov2"])
     sight = DinoTxtSight(dino, load_head(head, dino.heads))
-    with head.open("rb") as file:
-        return _Made(sight, (checkpoint,), {"head_sha256": hashlib.file_digest(file, "sha256").hexdigest()})
+    return _Made(sight, (checkpoint,), {"head_sha256": sha256_of(head)})

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from PIL import Image
 from torch import Tensor
 
+from saywhere.assets.checkpoint import PREPROCESSOR, Checkpoint, read_json
 from saywhere.core import Frame, InvalidFile, InvalidValue, UnknownName
-from saywhere.vision.checkpoint import PREPROCESSOR, Checkpoint, read_json
 
 FITS = ("squash", "centre_crop", "letterbox")
 

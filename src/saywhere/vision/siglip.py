@@ -8,8 +8,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from saywhere.assets.checkpoint import Checkpoint
 from saywhere.core import InvalidFile
-from saywhere.vision.checkpoint import Checkpoint
 from saywhere.vision.pixels import SIGLIP, Pixels, pixels_of
 from saywhere.vision.transformer import Seen, on_grid, square_side
 

@@ -11,8 +11,8 @@ from typing import Any, Protocol
 import torch
 from torch import Tensor, nn
 
+from saywhere.assets.checkpoint import Checkpoint
 from saywhere.core import Frame, InvalidValue, UnknownName
-from saywhere.vision.checkpoint import Checkpoint
 from saywhere.vision.photo import PhotoLike, read_photo
 from saywhere.vision.pixels import FITS, Pixels, frame_of
 from saywhere.vision.view import View

@@ -12,8 +12,8 @@ import transformers
 from torch import Tensor, nn
 from torch.nn import functional
 
+from saywhere.assets.checkpoint import find_checkpoint
 from saywhere.core import InvalidValue
-from saywhere.vision.checkpoint import find_checkpoint
 from saywhere.vision.clip import ClipSight, DenseClipSight, InviteSight, ProxyClipSight, affinities, load_clip
 from saywhere.vision.dino import DinoSight, Talk2DinoSight, load_dino
 from saywhere.vision.dinotxt import DinoTxtHead, DinoTxtSight, HeadConfig

@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
+from saywhere.assets.checkpoint import find_checkpoint
 from saywhere.core import Frame, InvalidValue
-from saywhere.vision.checkpoint import find_checkpoint
 from saywhere.vision.hub import open_hub_encoder
 from saywhere.vision.pixels import CLIP, FITS, IMAGENET, Pixels, frame_of, pixels_of
 from tests.vision.hub.conftest import MakePhoto

@@ -5,9 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TypeVar
 
+from saywhere.assets.checkpoint import CONFIG
 from saywhere.core.errors import InvalidFile, InvalidValue, UnknownName
 from saywhere.language.vocabulary import Vocabulary
-from saywhere.models.folder import CONFIG, Part, fit, load_part, save_part
+from saywhere.models.folder import Part, fit, load_part, save_part
 from saywhere.models.updown.answers import AnswerVocabulary
 from saywhere.models.updown.captioner import UpDnCaptioner
 from saywhere.models.updown.config import UpDnCaptionConfig, UpDnConfig
