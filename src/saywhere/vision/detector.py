@@ -80,7 +80,7 @@ class Detector:
         return Found((left, top, right, bottom), name, min(max(float(row[2]), 0.0), 1.0))
 
 
-class DetectingEncoder:
+class DetectingEncoder(Encoder):
     """An encoder whose views also hold what a detector found."""
 
     def __init__(self, encoder: Encoder, detector: Detector, least_score: float = 0.0) -> None:
@@ -97,9 +97,6 @@ class DetectingEncoder:
 
     def frame(self, photo_size: tuple[int, int]) -> Frame:
         return self.encoder.frame(photo_size)
-
-    def look(self, photo: PhotoLike) -> View:
-        return self.look_many([photo])[0]
 
     def look_many(self, photos: Sequence[PhotoLike]) -> list[View]:
         images = [read_photo(photo) for photo in photos]

@@ -129,7 +129,7 @@ def test_the_preprocessors_word_counts_where_there_is_one(copied: Callable[[str]
     (folder / "preprocessor_config.json").write_text(json.dumps(said))
     found = pixels_of(find_checkpoint(str(folder)), CLIP)
     assert found == Pixels((0.1, 0.2, 0.3), (1, 2, 3), 2)
-    assert open_hub_encoder(f"clip:{folder}").sight.pixels == found
+    assert open_hub_encoder(f"clip:{folder}").backbone.pixels == found
 
 
 @pytest.mark.parametrize(
