@@ -20,11 +20,11 @@ from saywhere.build.photo_boxes import PhotoBoxes, read_photo_boxes
 from saywhere.core import InvalidValue
 from saywhere.core.types import Floats, Progress
 from saywhere.language.coco_aliases import coco_aliases
-from saywhere.learn import load_run, train
+from saywhere.learn import train_to_end
 from saywhere.learn.recipe import Recipe, parse_recipe
 from saywhere.models.region_features import RegionFeatures
-from saywhere.models.updown import PreparedQuestion, Questions, save_questions
-from saywhere.models.updown.task import as_vqa, measure_answers
+from saywhere.models.updown import PreparedQuestion, Questions, UpDnVqa, save_questions
+from saywhere.models.updown.task import measure_answers
 from saywhere.store import is_finished
 
 """What is being done, how much of it is done, and out of how much."""
@@ -66,9 +66,7 @@ def build_answers(
 ) -> dict[str, float]:
     """Train into out/run and save the network into out/answers; its accuracy on the test photos, by answer type."""
     questions = prepare_answers(out, coco, scale, progress, workers)
-    if train(answer_recipe(out / "questions", scale), out / "run").status == "interrupted":
-        raise KeyboardInterrupt
-    network = as_vqa(load_run(out / "run", "best").model).eval()
+    network = train_to_end(answer_recipe(out / "questions", scale), out / "run", UpDnVqa)
     network.save_pretrained(out / "answers")
     return measured(network, questions)
 

@@ -62,19 +62,11 @@ from saywhere.explain.gradients import (
     twice_differentiable,
 )
 from saywhere.explain.heat import patch_heat, region_heat
-from saywhere.explain.human import (
-    HumanImportances,
-    Refused,
-    human_importance,
-    human_importances,
-    mean_attention,
-    patch_boxes,
-    word_attention,
-)
+from saywhere.explain.human import human_importance, mean_attention, patch_boxes
 from saywhere.explain.informative import SceneObjects
 from saywhere.explain.occlusion import occlusion, without_top
 from saywhere.explain.probing import ClassScore, ProbeResult, ProbeRun, pooled, pooled_many, probe_table
-from saywhere.explain.region_tags import Covered, box_cover, covered_regions, region_tags
+from saywhere.explain.region_tags import Covered, Refused, box_cover, covered_regions, region_tags
 from saywhere.explain.rounds import Round, attend_rounds
 from saywhere.explain.scores import AnswerScore, Attends, MitrWordScore, PatchWordScore, Score, UpDnWordScore
 
@@ -95,7 +87,6 @@ __all__ = [
     "Covered",
     "Curve",
     "Diagnosticity",
-    "HumanImportances",
     "MitrAttending",
     "MitrWordScore",
     "ObjectAttention",
@@ -132,7 +123,6 @@ __all__ = [
     "gradient_importance",
     "gradient_times_input",
     "human_importance",
-    "human_importances",
     "insertion",
     "mean_attention",
     "measured_blocks",
@@ -159,6 +149,5 @@ __all__ = [
     "twice_differentiable",
     "view_attention",
     "without_top",
-    "word_attention",
     "write_many",
 ]

@@ -54,7 +54,6 @@ OBJECT_CIDER = Column("CIDEr, objects")
 OBJECTS = (NAMING, RECALL, NAMING_F1, OBJECT_CIDER)
 STD = Column("std, all", lower_is_better=True, digits=4)
 EVENNESS = Column("evenness, all", digits=4)
-MASS = Column("mass, all", digits=2)
 ATTENTION = tuple(
     Column(f"{measure}, {block}", lower_is_better=measure == "std", digits=2 if measure == "mass" else 4)
     for measure in ("std", "mass", "evenness")

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from saywhere.core.errors import UnknownName
 from saywhere.world.colours import PALETTE, Ink
 from saywhere.world.drawings import DRAWINGS
 
@@ -341,10 +340,3 @@ MIGHT_BE: dict[str, frozenset[str]] = {
 
 CATEGORIES: tuple[str, ...] = (*KINDS, *STUFF)
 """All names, in the order of their category ids, which start at 1."""
-
-
-def kind_of(name: str) -> Kind:
-    """The kind of this name; UnknownName otherwise."""
-    if name not in KINDS:
-        raise UnknownName("kind of thing", name, KINDS)
-    return KINDS[name]
