@@ -93,7 +93,7 @@ def test_a_network_depends_on_its_seed_alone() -> None:
 
 
 def test_matrices_inside_the_transformer_start_xavier_uniform() -> None:
-    weight = MITR.fresh(MitrConfig(500, width=64, feed_forward=128), 0).caption_fusion.feed.rise.weight
+    weight = MITR.fresh(MitrConfig(500, width=64, feed_forward=128), 0).caption_fusion.feed.fc1.weight
     bound = (6 / (64 + 128)) ** 0.5
     assert 0.98 * bound < weight.abs().max() <= bound
 

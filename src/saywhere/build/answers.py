@@ -15,7 +15,7 @@ import numpy as np
 
 from saywhere.build.base_photos import held_out
 from saywhere.build.box_questions import PEOPLE, AskSettings, BoxQuestion, ask
-from saywhere.build.coco_regions import CocoFolder, box_importance, read_told, see_photos
+from saywhere.build.coco_regions import CocoFolder, box_importance, read_captions, see_photos
 from saywhere.build.photo_boxes import PhotoBoxes, read_photo_boxes
 from saywhere.core import InvalidValue
 from saywhere.core.types import Floats, Progress
@@ -68,10 +68,10 @@ def build_answers(
     questions = prepare_answers(out, coco, scale, progress, workers)
     network = train_to_end(answer_recipe(out / "questions", scale), out / "run", UpDnVqa)
     network.save_pretrained(out / "answers")
-    return measured(network, questions)
+    return test_accuracies(network, questions)
 
 
-def measured(network: Any, questions: Questions) -> dict[str, float]:
+def test_accuracies(network: Any, questions: Questions) -> dict[str, float]:
     """Accuracy on the test photos, by answer type and by question type."""
     from saywhere.models.updown.prepared import QuestionItems
 
@@ -94,7 +94,7 @@ def prepare_answers(out: Path, coco: CocoFolder, scale: AnswerScale, progress: P
         if not known:
             raise InvalidValue("photos", f"none of the {len(listed):,} photos with boxes is in {coco.photos}")
         seen = see_photos([files[image] for image in known], out / "regions", progress, workers)
-        asked = list(_asked(known, read_told(coco.captions), seen, scale))
+        asked = list(_asked(known, read_captions(coco.captions), seen, scale))
         save_questions(out / "questions", seen, asked, {"photos": len(known)}, least_count=8)
     return Questions(out / "questions")
 
@@ -128,16 +128,16 @@ def _asked(
     tests, validation = held_out("test"), held_out("validation")
     rng = np.random.default_rng(scale.seed)
     ways = AskSettings(most=scale.most, smallest=scale.smallest)
-    heard: set[tuple[str, str, bytes]] = set()
+    asked_before: set[tuple[str, str, bytes]] = set()
     for again in range(scale.passes):
         free = [_free(one) for one in ask(known.values(), rng, told, ways)]
         pointing = [one for photo in known.values() for one in pointing_questions(photo, scale, rng)]
         for one in (*free, *pointing):
             split = "test" if one.image in tests else "validation" if one.image in validation else "train"
-            if one.key in heard or (again and split != "train"):
+            if one.key in asked_before or (again and split != "train"):
                 continue
-            heard.add(one.key)
-            yield _prepared(one, split, f"{split}-{len(heard)}", seen[one.image])
+            asked_before.add(one.key)
+            yield _prepared(one, split, f"{split}-{len(asked_before)}", seen[one.image])
 
 
 def _free(one: BoxQuestion) -> Asking:

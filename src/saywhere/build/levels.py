@@ -75,7 +75,7 @@ class LevelSettings:
 
 
 @dataclass(frozen=True, slots=True)
-class LevelTold:
+class LevelOutputs:
     """said, wanted: by the row's number, what was written and what annotators wrote."""
 
     said: dict[int, str]
@@ -87,7 +87,7 @@ class LevelsMade:
     """told: what is said of HL's test rows, by level. well_formed: the share of scene sentences that say a place; None
     without test rows. bad: records left out."""
 
-    told: dict[str, LevelTold]
+    told: dict[str, LevelOutputs]
     well_formed: float | None
     bad: list[InvalidRecord]
 
@@ -170,7 +170,7 @@ def begin_from(base: PrefixDecoder, words: Vocabulary, settings: LevelSettings) 
     return network
 
 
-def tell_rows(network: PrefixDecoder, rows: Sequence[HLRow], vectors: Floats32) -> dict[str, LevelTold]:
+def tell_rows(network: PrefixDecoder, rows: Sequence[HLRow], vectors: Floats32) -> dict[str, LevelOutputs]:
     """What is said of rows at each level that they have, from the (rows, k, d) vectors of their true captions: what
     could be said of photos that were seen perfectly."""
     told = {}
@@ -178,7 +178,7 @@ def tell_rows(network: PrefixDecoder, rows: Sequence[HLRow], vectors: Floats32) 
         if wanted := references(rows, level):
             written = network.write(row_vectors(vectors[list(wanted)]), WRITING, [level] * len(wanted))
             said = dict(zip(wanted, (text.text for text in written), strict=True))
-            told[level] = LevelTold(said, wanted)
+            told[level] = LevelOutputs(said, wanted)
     return told
 
 

@@ -34,7 +34,7 @@ from saywhere.explain.attention_blocks import (
     SpecialAttention,
     attention_matrix,
     block_stats,
-    measured_blocks,
+    measure_blocks,
     relation_stats,
     special_attention,
 )
@@ -48,11 +48,11 @@ from saywhere.explain.diagnosticity import (
     attended_objects,
     diagnosticity,
     frequent_objects,
-    measured_objects,
+    measure_objects,
     object_attention,
     overlap_at,
 )
-from saywhere.explain.faithfulness import Agreement, rank_agreement, top_box_iou, top_map_iou
+from saywhere.explain.faithfulness import RankAgreement, rank_agreement, top_box_iou, top_map_iou
 from saywhere.explain.gradients import (
     feature_gradients,
     grad_cam,
@@ -75,7 +75,6 @@ __all__ = [
     "TAG_TO_VISION",
     "VISION_TO_TAG",
     "VISION_TO_VISION",
-    "Agreement",
     "AnswerScore",
     "AtDepth",
     "Attends",
@@ -95,6 +94,7 @@ __all__ = [
     "PrefixAttending",
     "ProbeResult",
     "ProbeRun",
+    "RankAgreement",
     "Refused",
     "Removal",
     "Removals",
@@ -125,8 +125,8 @@ __all__ = [
     "human_importance",
     "insertion",
     "mean_attention",
-    "measured_blocks",
-    "measured_objects",
+    "measure_blocks",
+    "measure_objects",
     "object_attention",
     "occlusion",
     "overlap_at",

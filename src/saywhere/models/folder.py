@@ -31,7 +31,7 @@ _HUB_FILES = ("*.json", "*.safetensors", "*.txt")
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class SavedPart:
     """What a folder holds.
 
     config: plain values. stored: the tensors as they are in the file, mapped into memory. files: the others, by name.
@@ -81,7 +81,7 @@ def save_part(
             file.write(content)
 
 
-def load_part(source: str | Path, kind: str, revision: str | None = None) -> Part:
+def load_part(source: str | Path, kind: str, revision: str | None = None) -> SavedPart:
     """A part from a folder, or from the hub if there is no such folder and the source is "owner/name"."""
     folder = local_folder(source, _HUB_FILES, revision)
     description = _description(folder / CONFIG, kind)
@@ -89,10 +89,10 @@ def load_part(source: str | Path, kind: str, revision: str | None = None) -> Par
         if _digest(folder / name) != digest:
             raise InvalidFile(folder / name, f"is not the file that {CONFIG} was written for", "was the save cut off?")
     files = {name: (folder / name).read_bytes() for name in description["files"] if name != WEIGHTS}
-    return Part(folder, description["config"], read_tensors(folder / WEIGHTS), files, description["base"])
+    return SavedPart(folder, description["config"], read_tensors(folder / WEIGHTS), files, description["base"])
 
 
-def fit(module: nn.Module, part: Part) -> None:
+def fit(module: nn.Module, part: SavedPart) -> None:
     """Put a part's tensors into a module that must have exactly these; with a base, the module may hold more."""
     expected = {name: tuple(tensor.shape) for name, tensor in module.state_dict().items()}
     shapes = {name: tuple(tensor.shape) for name, tensor in part.stored.items()}

@@ -86,7 +86,7 @@ class ConvNorm(nn.Module):
             self.norm = nn.Identity()
 
 
-class Block(nn.Module):
+class InvertedResidual(nn.Module):
     """Widen, look around channel by channel, narrow; with a way past it where the shape stays."""
 
     def __init__(self, into: int, out: int, kernel: int, stride: int, expansion: int) -> None:
@@ -142,11 +142,11 @@ class EfficientNetLite(nn.Module):
                 module.fold()
 
 
-def _blocks(config: LiteConfig) -> Iterable[Block]:
+def _blocks(config: LiteConfig) -> Iterable[InvertedResidual]:
     into = config.stem
     for stage, ((kernel, stride), width) in enumerate(zip(_STAGES, config.widths, strict=True)):
         for repeat in range(config.repeats[stage]):
-            yield Block(into, width, kernel, stride if repeat == 0 else 1, _EXPANSION if stage else 1)
+            yield InvertedResidual(into, width, kernel, stride if repeat == 0 else 1, _EXPANSION if stage else 1)
             into = width
 
 

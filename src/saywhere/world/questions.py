@@ -54,7 +54,7 @@ _DISAGREEING_SHARE = 0.06
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class SceneQuestion:
     """One question about one scene. things: indices of the things that one must look at to answer; kind: it asks about.
 
     answers: what ten people said; `answer` is the true one and the most frequent.
@@ -82,7 +82,7 @@ class _Draft:
     kind: str
 
 
-def candidates(scene: Scene, seed: int = 0) -> tuple[Question, ...]:
+def candidates(scene: Scene, seed: int = 0) -> tuple[SceneQuestion, ...]:
     """True questions of every type, a few for each answer, in an order drawn by chance."""
     rng = stream(seed, scene.index, "questions")
     counts: dict[tuple[str, str], int] = {}
@@ -93,24 +93,26 @@ def candidates(scene: Scene, seed: int = 0) -> tuple[Question, ...]:
         key = (draft.question_type, draft.answer)
         counts[key] = counts.get(key, 0) + 1
         if counts[key] <= _PER_TYPE:
-            answers = _said(rng, draft)
+            answers = _human_answers(rng, draft)
             chosen.append(
-                Question(scene.index, draft.text, draft.question_type, draft.answer, answers, draft.things, draft.kind)
+                SceneQuestion(
+                    scene.index, draft.text, draft.question_type, draft.answer, answers, draft.things, draft.kind
+                )
             )
     return tuple(chosen)
 
 
 def ask(
     scenes: Iterable[Scene], seed: int = 0, priors: Priors | None = None, per_scene: int = 4
-) -> tuple[Question, ...]:
+) -> tuple[SceneQuestion, ...]:
     """About `per_scene` questions a scene, the types in equal shares, their answers distributed as `priors` says."""
     listed = list(scenes)
     return choose([candidates(scene, seed) for scene in listed], seed, priors, per_scene)
 
 
 def choose(
-    pools: Sequence[Sequence[Question]], seed: int, priors: Priors | None, per_scene: int
-) -> tuple[Question, ...]:
+    pools: Sequence[Sequence[SceneQuestion]], seed: int, priors: Priors | None, per_scene: int
+) -> tuple[SceneQuestion, ...]:
     """Of the candidates of each scene, those that fit the priors.
 
     A type whose priors ask for more of an answer than there is gives fewer questions, never other shares.
@@ -120,7 +122,7 @@ def choose(
         raise InvalidValue("per_scene", f"is {per_scene}: must not be negative")
     # A stream of its own: the scenes' streams end below this number.
     rng = np.random.Generator(np.random.PCG64(np.random.SeedSequence([seed, len(pools), 77])))
-    by_type: dict[str, list[Question]] = {}
+    by_type: dict[str, list[SceneQuestion]] = {}
     for pool in pools:
         for question in pool:
             by_type.setdefault(_prior_key(question, priors or {}), []).append(question)
@@ -130,7 +132,7 @@ def choose(
         total = sum(len(by_type[key]) for key in keys)
         for key in keys:
             wanted[key] = per_scene * len(pools) / len(TYPES) * len(by_type[key]) / total
-    chosen: list[Question] = []
+    chosen: list[SceneQuestion] = []
     for key, questions in sorted(by_type.items()):
         mixed = shuffled(rng, questions)
         prior = (priors or {}).get(key)
@@ -149,13 +151,15 @@ def check_priors(priors: Priors) -> None:
             )
 
 
-def _prior_key(question: Question, priors: Priors) -> str:
+def _prior_key(question: SceneQuestion, priors: Priors) -> str:
     own = f"{question.question_type}/{question.kind}"
     return own if own in priors else question.question_type
 
 
-def _fitting(questions: Sequence[Question], prior: Mapping[str, float], wanted: float, key: str) -> list[Question]:
-    pools: dict[str, list[Question]] = {answer: [] for answer, share in prior.items() if share > 0}
+def _fitting(
+    questions: Sequence[SceneQuestion], prior: Mapping[str, float], wanted: float, key: str
+) -> list[SceneQuestion]:
+    pools: dict[str, list[SceneQuestion]] = {answer: [] for answer, share in prior.items() if share > 0}
     for question in questions:
         if question.answer in pools:
             pools[question.answer].append(question)
@@ -170,7 +174,7 @@ def _fitting(questions: Sequence[Question], prior: Mapping[str, float], wanted: 
     return [question for answer, pool in pools.items() for question in pool[: round(total * prior[answer])]]
 
 
-def _said(rng: np.random.Generator, draft: _Draft) -> tuple[str, ...]:
+def _human_answers(rng: np.random.Generator, draft: _Draft) -> tuple[str, ...]:
     """Ten answers: nearly all people give the true one."""
     if TYPES[draft.question_type] == "yes/no":
         other = "no" if draft.answer == "yes" else "yes"

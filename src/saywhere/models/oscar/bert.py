@@ -25,8 +25,8 @@ _EMBEDDINGS = {
 _LAYER = {
     "out": "attention.output.dense",
     "attention_norm": "attention.output.LayerNorm",
-    "rise": "intermediate.dense",
-    "fall": "output.dense",
+    "fc1": "intermediate.dense",
+    "fc2": "output.dense",
     "norm": "output.LayerNorm",
 }
 _HEAD = {

@@ -22,7 +22,7 @@ from saywhere.models.updown.layers import BOX_SIZE, beside_boxes, check_regions,
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Spoken:
+class CaptionerOutput:
     """logits: (b, t, V + 3) over ids: place t scores the word after the one it read. attention: (b, t, r)."""
 
     logits: Tensor
@@ -120,7 +120,7 @@ class UpDnCaptioner(nn.Module):
         boxes: Tensor | None = None,
         pointed: Tensor | None = None,
         shift: Tensor | None = None,
-    ) -> Spoken:
+    ) -> CaptionerOutput:
         """Teacher-forced. regions, present, boxes, pointed, shift: as for `UpDnVqa`. words: (b, t), BEGIN_ID first.
 
         Place t has read words 0 … t and scores word t + 1. A row's padding changes nothing before it.
@@ -132,7 +132,7 @@ class UpDnCaptioner(nn.Module):
             state, shared = self.step(encoded, state, words[:, place])
             logits.append(self.drop(state.language[0]))
             attention.append(shared)
-        return Spoken(self.say(torch.stack(logits, dim=1)), torch.stack(attention, dim=1))
+        return CaptionerOutput(self.say(torch.stack(logits, dim=1)), torch.stack(attention, dim=1))
 
     def look(
         self,

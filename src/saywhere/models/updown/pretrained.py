@@ -8,7 +8,7 @@ from typing import TypeVar
 from saywhere.assets.checkpoint import CONFIG
 from saywhere.core.errors import InvalidFile, InvalidValue, UnknownName
 from saywhere.language.vocabulary import Vocabulary
-from saywhere.models.folder import Part, fit, load_part, save_part
+from saywhere.models.folder import SavedPart, fit, load_part, save_part
 from saywhere.models.updown.answers import AnswerVocabulary
 from saywhere.models.updown.captioner import UpDnCaptioner
 from saywhere.models.updown.config import UpDnCaptionConfig, UpDnConfig
@@ -29,7 +29,7 @@ def save_vqa(model: UpDnVqa, folder: str | Path) -> None:
 
 
 def load_vqa(source: str | Path, revision: str | None = None) -> UpDnVqa:
-    """A network at rest, from a folder or the hub."""
+    """A network in eval mode, from a folder or the hub."""
     part = load_part(source, VQA, revision)
     model = UpDnVqa(_config(part, UpDnConfig))
     fit(model, part)
@@ -54,14 +54,14 @@ def load_captioner(source: str | Path, revision: str | None = None) -> UpDnCapti
     return model.attach(Vocabulary.from_json(_text(part, VOCABULARY))).eval()
 
 
-def _config(part: Part, kind: type[_Config]) -> _Config:
+def _config(part: SavedPart, kind: type[_Config]) -> _Config:
     try:
         return kind.from_dict(part.config)
     except (InvalidValue, UnknownName) as error:
         raise InvalidFile(part.folder / CONFIG, str(error)) from error
 
 
-def _text(part: Part, name: str) -> str:
+def _text(part: SavedPart, name: str) -> str:
     if name not in part.files:
         raise InvalidFile(part.folder / CONFIG, f"does not list {name}")
     return part.files[name].decode()

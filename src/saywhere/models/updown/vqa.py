@@ -27,7 +27,7 @@ from saywhere.models.updown.layers import BOX_SIZE, LAYERS, beside_boxes, check_
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Answered:
+class VqaOutput:
     """logits: (b, answers). attention: (b, r), summing to 1 over the regions that are there, 0 elsewhere."""
 
     logits: Tensor
@@ -108,7 +108,7 @@ class UpDnVqa(nn.Module):
         boxes: Tensor | None = None,
         pointed: Tensor | None = None,
         shift: Tensor | None = None,
-    ) -> Answered:
+    ) -> VqaOutput:
         """regions: (b, r, region_size) float32. present: (b, r) bool. questions: (b, t) ids, PAD_ID after the end.
 
         boxes: (b, r, 4) xyxy, read only by networks with use_boxes, which need them. pointed: (b, r) ≥ 0, how much each
@@ -126,7 +126,7 @@ class UpDnVqa(nn.Module):
         moved = None if shift is None else (attention * shift).sum(dim=1)
         pooled = lifted(torch.einsum("br,brf->bf", attention, seen), moved, size)
         fused = self.fuse_question(question) * self.fuse_region(pooled)
-        return Answered(self.answer(self.answer_drop(self.decide(fused))), attention)
+        return VqaOutput(self.answer(self.answer_drop(self.decide(fused))), attention)
 
     def read(self, questions: Tensor) -> Tensor:
         """(b, width) the GRU's state after the last word of each question (b, t), whatever padding follows."""
