@@ -12,9 +12,9 @@ import torch
 from saywhere.assets.checkpoint import CONFIG
 from saywhere.core import InvalidFile, InvalidValue
 from saywhere.language.vocabulary import Vocabulary
+from saywhere.models.common.network import VOCABULARY
 from saywhere.models.folder import WEIGHTS
 from saywhere.models.mitr import MITR
-from saywhere.models.mitr.pretrained import VOCABULARY
 from tests.models.small import WORDS, network
 
 
@@ -45,7 +45,7 @@ def test_a_model_without_vocabulary_can_be_saved_over_one_with(saved: Path) -> N
 
 
 def test_a_vocabulary_of_another_size_is_refused() -> None:
-    with pytest.raises(InvalidValue, match="has 20 pieces, but the model was made for 30"):
+    with pytest.raises(InvalidValue, match="has 20 entries, but the model was made for 30"):
         network().attach(vocabulary(20))
 
 
