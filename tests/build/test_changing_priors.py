@@ -140,7 +140,7 @@ def test_the_distance_of_a_side_without_questions_is_unknown() -> None:
 
 def test_questions_of_every_kind_can_be_split() -> None:
     box = BoxQuestion("7", "Is there a dog?", "is there a", "yes/no", "yes", ("yes",), np.empty((0, 4)), ("dog",))
-    world = SceneQuestion(7, "Is there a dog?", "is there a", "yes", ("yes",), (), "dog")
+    world = SceneQuestion("Is there a dog?", "is there a", "yes", (), "dog", 7, ("yes",))
     assert asked_of(box) == asked_of(world) == Asked("7", "is there a", "yes")
     official = Question(1, 7, "Is there a dog?", "is there a", "yes/no", ("no", "yes", "yes"), "yes", "val2014")
     assert asked_of(official) == Asked("val20147", "is there a", "yes")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -49,6 +49,7 @@ CHANGED_PRIORS: dict[str, dict[str, dict[str, float]]] = {
 _PER_TYPE = 3
 """Candidates that one scene gives for one type and answer at most."""
 
+_ASKED_RELATIONS = ("on", "next to", "left of", "right of", "in front of", "behind")
 _PEOPLE, _MOST_WRONG = 10, 3
 _DISAGREEING_SHARE = 0.06
 
@@ -57,29 +58,20 @@ _DISAGREEING_SHARE = 0.06
 class SceneQuestion:
     """One question about one scene. things: indices of the things that one must look at to answer; kind: it asks about.
 
-    answers: what ten people said; `answer` is the true one and the most frequent.
+    scene: its number. answers: what ten people said; `answer` is the true one and the most frequent.
     """
 
-    scene: int
     text: str
     question_type: str
     answer: str
-    answers: tuple[str, ...]
     things: tuple[int, ...]
     kind: str
+    scene: int = -1
+    answers: tuple[str, ...] = ()
 
     @property
     def answer_type(self) -> str:
         return TYPES[self.question_type]
-
-
-@dataclass(frozen=True, slots=True)
-class _Draft:
-    text: str
-    question_type: str
-    answer: str
-    things: tuple[int, ...]
-    kind: str
 
 
 def candidates(scene: Scene, seed: int = 0) -> tuple[SceneQuestion, ...]:
@@ -93,12 +85,7 @@ def candidates(scene: Scene, seed: int = 0) -> tuple[SceneQuestion, ...]:
         key = (draft.question_type, draft.answer)
         counts[key] = counts.get(key, 0) + 1
         if counts[key] <= _PER_TYPE:
-            answers = _human_answers(rng, draft)
-            chosen.append(
-                SceneQuestion(
-                    scene.index, draft.text, draft.question_type, draft.answer, answers, draft.things, draft.kind
-                )
-            )
+            chosen.append(replace(draft, scene=scene.index, answers=_human_answers(rng, draft)))
     return tuple(chosen)
 
 
@@ -174,7 +161,7 @@ def _fitting(
     return [question for answer, pool in pools.items() for question in pool[: round(total * prior[answer])]]
 
 
-def _human_answers(rng: np.random.Generator, draft: _Draft) -> tuple[str, ...]:
+def _human_answers(rng: np.random.Generator, draft: SceneQuestion) -> tuple[str, ...]:
     """Ten answers: nearly all people give the true one."""
     if TYPES[draft.question_type] == "yes/no":
         other = "no" if draft.answer == "yes" else "yes"
@@ -213,71 +200,66 @@ def _missing(scene: Scene) -> tuple[list[str], list[str]]:
     return [kind for kind in absent if kind in usual], absent
 
 
-def _presence(rng: np.random.Generator, scene: Scene) -> Iterator[_Draft]:
+def _presence(rng: np.random.Generator, scene: Scene) -> Iterator[SceneQuestion]:
     for kind, indices in _clear_kinds(scene).items():
-        yield _Draft(f"Is there {with_article(kind)} in the picture?", "is there a", "yes", tuple(indices), kind)
+        yield SceneQuestion(f"Is there {with_article(kind)} in the picture?", "is there a", "yes", tuple(indices), kind)
     likely, missing = _missing(scene)
     # Half of the absent things would be likely here: the place alone must not give the answer away.
     for kind in [*shuffled(rng, likely)[:2], *shuffled(rng, missing)[:2]]:
-        yield _Draft(f"Is there {with_article(kind)} in the picture?", "is there a", "no", (), kind)
+        yield SceneQuestion(f"Is there {with_article(kind)} in the picture?", "is there a", "no", (), kind)
 
 
-def _numbers(scene: Scene) -> Iterator[_Draft]:
+def _numbers(scene: Scene) -> Iterator[SceneQuestion]:
     for kind, indices in _clear_kinds(scene).items():
-        yield _Draft(f"How many {KINDS[kind].many} are there?", "how many", str(len(indices)), tuple(indices), kind)
+        yield SceneQuestion(
+            f"How many {KINDS[kind].many} are there?", "how many", str(len(indices)), tuple(indices), kind
+        )
     for kind in _missing(scene)[0]:
-        yield _Draft(f"How many {KINDS[kind].many} are there?", "how many", "0", (), kind)
+        yield SceneQuestion(f"How many {KINDS[kind].many} are there?", "how many", "0", (), kind)
 
 
-def _colours(rng: np.random.Generator, scene: Scene) -> Iterator[_Draft]:
+def _colours(rng: np.random.Generator, scene: Scene) -> Iterator[SceneQuestion]:
     for kind, indices in _clear_kinds(scene).items():
         if len(indices) > 1:
             continue
         thing, about = scene.things[indices[0]], KINDS[kind]
         if about.named_by_colour:
             what = f"{kind}'s {garment(kind, thing.pose)}" if about.wears else kind
-            yield _Draft(f"What color is the {what}?", "what color is the", thing.colour, tuple(indices), kind)
-            yield _Draft(f"Is the {what} {thing.colour}?", "is the", "yes", tuple(indices), kind)
+            yield SceneQuestion(f"What color is the {what}?", "what color is the", thing.colour, tuple(indices), kind)
+            yield SceneQuestion(f"Is the {what} {thing.colour}?", "is the", "yes", tuple(indices), kind)
             other = pick(
                 rng, [name for name in (about.colours if len(about.colours) > 1 else PALETTE) if name != thing.colour]
             )
-            yield _Draft(f"Is the {what} {other}?", "is the", "no", tuple(indices), kind)
+            yield SceneQuestion(f"Is the {what} {other}?", "is the", "no", tuple(indices), kind)
         if thing.pose and thing.group == "person" and kind != "skier":
             other = pick(rng, [pose for pose in ("standing", "walking", "sitting") if pose != thing.pose])
             if thing.pose != "waving":
-                yield _Draft(f"Is the {kind} {thing.pose}?", "is the", "yes", tuple(indices), kind)
-            yield _Draft(
+                yield SceneQuestion(f"Is the {kind} {thing.pose}?", "is the", "yes", tuple(indices), kind)
+            yield SceneQuestion(
                 f"Is the {kind} {'sitting' if thing.pose == 'waving' else other}?", "is the", "no", tuple(indices), kind
             )
 
 
-def _relations(scene: Scene) -> Iterator[_Draft]:
+def _relations(scene: Scene) -> Iterator[SceneQuestion]:
     """ "What is on the table?", where one kind of thing is the only right answer."""
     single = {indices[0] for indices in _clear_kinds(scene).values() if len(indices) == 1}
     found: dict[tuple[str, int], list[int]] = {}
     for relation in relations(scene):
-        if relation.other in single and relation.name in (
-            "on",
-            "next to",
-            "left of",
-            "right of",
-            "in front of",
-            "behind",
-        ):
+        if relation.other in single and relation.name in _ASKED_RELATIONS:
             found.setdefault((relation.name, relation.other), []).append(relation.subject)
     for (name, other), subjects in found.items():
         kinds = {scene.things[i].kind for i in subjects}
         if len(kinds) == 1 and all(scene.things[i].clear for i in subjects):
             where = f"to the {name}" if name in ("left of", "right of") else name
             text = f"What is {where} the {scene.things[other].kind}?"
-            yield _Draft(text, "what is", next(iter(kinds)), (*subjects, other), scene.things[other].kind)
+            yield SceneQuestion(text, "what is", next(iter(kinds)), (*subjects, other), scene.things[other].kind)
 
 
-def _places(scene: Scene) -> Iterator[_Draft]:
+def _places(scene: Scene) -> Iterator[SceneQuestion]:
     for kind, indices in _clear_kinds(scene).items():
         on = scene.things[indices[0]].on
         if len(indices) == 1 and on is not None and scene.things[on].kind not in ("hill", "roof", "skyline"):
             preposition = "in" if scene.things[on].kind == "sky" else "on"
             answer = f"{preposition} {scene.things[on].kind}"
-            yield _Draft(f"Where is the {kind}?", "where is the", answer, (indices[0], on), kind)
-    yield _Draft("Where was the picture taken?", "where was", scene.place, (), scene.place)
+            yield SceneQuestion(f"Where is the {kind}?", "where is the", answer, (indices[0], on), kind)
+    yield SceneQuestion("Where was the picture taken?", "where was", scene.place, (), scene.place)
