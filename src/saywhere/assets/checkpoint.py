@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from saywhere.assets.hub import local_folder
-from saywhere.assets.wheel import sha256_of
 from saywhere.core.errors import InvalidFile, require
+from saywhere.provenance import sha256_of
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -10,10 +10,10 @@ import torch
 from torch import Tensor, nn
 
 from saywhere.assets.checkpoint import TOKENIZER, find_checkpoint, read_tensors
-from saywhere.assets.wheel import sha256_of
 from saywhere.core.errors import InvalidFile, InvalidValue
 from saywhere.core.types import Progress
 from saywhere.language.embed import Vectors, embed_by_length, open_tokenizer
+from saywhere.provenance import sha256_of
 
 # The released projections call the second layer by either name.
 _SECOND_LAYERS = ("linear_layer2", "hidden_layers.0")

@@ -20,9 +20,9 @@ from torch import Tensor, nn
 
 from saywhere.assets.checkpoint import CONFIG, BaseModel, read_json, read_tensors
 from saywhere.assets.hub import local_folder
-from saywhere.assets.wheel import sha256_of
 from saywhere.atomic import write_atomic
 from saywhere.core.errors import InvalidFile, require
+from saywhere.provenance import sha256_of
 
 WEIGHTS = "model.safetensors"
 _FORMAT = 1

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from saywhere.assets.checkpoint import Checkpoint, find_checkpoint
-from saywhere.assets.wheel import sha256_of
 from saywhere.core.errors import InvalidValue, UnknownName, require
+from saywhere.provenance import sha256_of
 
 if TYPE_CHECKING:
     from saywhere.vision.transformer import Backbone, HubEncoder

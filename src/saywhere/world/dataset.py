@@ -16,7 +16,8 @@ from saywhere import __version__
 from saywhere.atomic import write_atomic
 from saywhere.core.errors import InvalidFile, InvalidValue
 from saywhere.core.types import Progress
-from saywhere.world._files import Document, Lines, sha256, write_json
+from saywhere.provenance import sha256_of
+from saywhere.world._files import Document, Lines, write_json
 from saywhere.world._records import (
     answer_record,
     category_records,
@@ -273,5 +274,5 @@ def _manifest(folder: Path, settings: Settings, numbers: Mapping[str, int]) -> d
         "settings": _described(settings),
         "counts": dict(numbers),
         "splits": {split: list(bounds) for split, bounds in settings.bounds().items()},
-        "sha256": {str(path.relative_to(folder).as_posix()): sha256(path) for path in named},
+        "sha256": {str(path.relative_to(folder).as_posix()): sha256_of(path) for path in named},
     }
