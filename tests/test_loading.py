@@ -11,6 +11,7 @@ import pytest
 
 import saywhere
 from saywhere import loading
+from saywhere.assets import AssetUnavailable
 from saywhere.core import InvalidFile, UnknownName
 from saywhere.loading import ModelFolder, find, needed_assets
 from saywhere.models.patchioner import seer as seer_module
@@ -83,7 +84,7 @@ def test_a_hub_that_does_not_answer_is_a_clear_error(monkeypatch: pytest.MonkeyP
         raise OSError("no network\nand much more")
 
     monkeypatch.setattr(huggingface_hub, "snapshot_download", snapshot)
-    with pytest.raises(InvalidFile, match="the hub does not give it: no network") as caught:
+    with pytest.raises(AssetUnavailable, match="the hub does not give it: no network") as caught:
         saywhere.load("someone/some-model")
     assert "much more" not in str(caught.value)
 

@@ -27,7 +27,7 @@ MAY_IMPORT = {
     "store": {"core"},
     "models": {"core", "formats", "world", "store", "assets", "vision", "language"},
     "explain": {"core", "vision", "language", "models", "metrics"},
-    "learn": {"core", "formats", "world", "language", "models", "metrics", "plots", "explain"},
+    "learn": {"core", "assets", "formats", "world", "language", "models", "metrics", "plots", "explain"},
     "build": {"core", "formats", "world", "store", "assets", "vision", "language", "models", "learn", "explain"},
     "assets": {"core"},
     "vision": {"core", "store", "assets"},

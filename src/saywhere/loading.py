@@ -8,13 +8,13 @@ load("owner/name")               the hub
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from importlib.resources import files
 from os import PathLike, fspath
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from saywhere.assets.hub import is_repo_id, local_folder
 from saywhere.core.errors import InvalidFile, UnknownName, require
 
 if TYPE_CHECKING:
@@ -24,7 +24,6 @@ BASE = "saywhere-base"
 ZERO_SHOT = f"{BASE}:zero-shot"
 NAMES = (BASE, ZERO_SHOT)
 _SEER = "seer.json"
-_HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*")
 _HUB_FILES = ["*.json", "*.safetensors", "*.txt", "*.md"]
 
 
@@ -55,8 +54,8 @@ def find(name: str | PathLike[str] = BASE) -> ModelFolder:
         return ModelFolder(_embedded(), writer)
     if Path(stem).is_dir():
         return ModelFolder(_checked(Path(stem)), writer)
-    if _HUB_ID.fullmatch(stem):
-        return ModelFolder(_checked(_from_hub(stem)), writer)
+    if is_repo_id(stem):
+        return ModelFolder(_checked(local_folder(stem, _HUB_FILES)), writer)
     raise UnknownName("model", named, NAMES)
 
 
@@ -89,14 +88,3 @@ def _checked(folder: Path) -> Path:
     if not (folder / _SEER).is_file():
         raise InvalidFile(folder, f"is not a model: there is no {_SEER} in it")
     return folder
-
-
-def _from_hub(repo_id: str) -> Path:
-    hub = require("huggingface_hub", needed_for=f"fetching {repo_id!r} from the hub", extra="models")
-    errors = require("huggingface_hub.errors", needed_for=f"fetching {repo_id!r} from the hub", extra="models")
-    try:
-        return Path(hub.snapshot_download(repo_id, allow_patterns=_HUB_FILES))
-    except (OSError, ValueError, errors.HTTPError) as error:
-        reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
-        hint = f"or did you mean {BASE}?"
-        raise InvalidFile(repo_id, f"is no folder here, and the hub does not give it: {reason}", hint) from error

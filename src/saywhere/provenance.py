@@ -1,7 +1,8 @@
-"""Which code made a result. Every package may import this; it stands beside them, not inside."""
+"""Which code made a result, and of which files. Every package may import this; it stands beside them, not inside."""
 
 from __future__ import annotations
 
+import hashlib
 import subprocess
 from pathlib import Path
 
@@ -14,6 +15,12 @@ def git_hash() -> str | None:
         return None
     commit = _git(here, "rev-parse", "HEAD")
     return commit and commit + ("+changes" if _git(here, "status", "--porcelain", "--", ".") else "")
+
+
+def sha256_of(path: str | Path) -> str:
+    """The SHA-256 of a file, in hexadecimal; it is never in memory as a whole."""
+    with Path(path).open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _git(folder: Path, *arguments: str) -> str | None:

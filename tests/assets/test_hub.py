@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from saywhere.assets import Asset, AssetFile, AssetUnavailable, Hub, fetch, folder_of, register, registry
+from saywhere.assets.hub import local_folder
 from saywhere.core import InvalidFile, InvalidValue
 
 huggingface_hub = pytest.importorskip("huggingface_hub")
@@ -46,13 +47,13 @@ def _serve(monkeypatch: pytest.MonkeyPatch, content: bytes | Exception) -> list[
 
 def test_a_file_comes_from_the_fixed_commit_and_only_once(asset: Asset, monkeypatch: pytest.MonkeyPatch) -> None:
     asked = _serve(monkeypatch, b"weights")
-    told: list[tuple[int, int]] = []
+    told: list[tuple[str, int, int]] = []
     folder = fetch("tiny-hub", lambda *count: told.append(count))
     assert (folder / "model.safetensors").read_bytes() == b"weights"
     assert fetch("tiny-hub") == folder
     assert asked == [("someone/tiny", "sub/model.safetensors", REVISION)]
-    assert told[0] == (0, 7)
-    assert told[-1] == (7, 7)
+    assert told[0] == ("fetching tiny-hub", 0, 7)
+    assert told[-1] == ("fetching tiny-hub", 7, 7)
 
 
 @pytest.mark.parametrize(
@@ -91,3 +92,52 @@ def test_a_known_name_is_never_given_to_something_else(asset: Asset) -> None:
     register(asset)
     with pytest.raises(InvalidValue, match="already known"):
         register(Asset("tiny-hub", "other bytes", "MIT", asset.source, asset.files))
+
+
+def _snapshots(monkeypatch: pytest.MonkeyPatch, answer: Path | Exception) -> list[tuple[str, object, object]]:
+    """Let the library give this folder for any name, and remember what it was asked for."""
+    asked: list[tuple[str, object, object]] = []
+
+    def snapshot(repo: str, *, revision: str | None, allow_patterns: list[str]) -> str:
+        asked.append((repo, revision, allow_patterns))
+        if isinstance(answer, Exception):
+            raise answer
+        return str(answer)
+
+    monkeypatch.setattr(huggingface_hub, "snapshot_download", snapshot)
+    return asked
+
+
+def test_a_folder_here_needs_no_hub_and_has_no_revision(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = _snapshots(monkeypatch, OSError("never asked"))
+    assert local_folder(tmp_path, ["*.json"]) == tmp_path
+    with pytest.raises(InvalidValue, match="only the hub has revisions"):
+        local_folder(tmp_path, ["*.json"], "main")
+    assert asked == []
+
+
+def test_a_name_is_fetched_at_its_revision_and_only_what_is_wanted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = _snapshots(monkeypatch, tmp_path)
+    assert local_folder("someone/tiny", ("*.json",), "v2") == tmp_path
+    assert asked == [("someone/tiny", "v2", ["*.json"])]
+
+
+@pytest.mark.parametrize(
+    "error", [OSError("no network\nand more"), ValueError("no network"), errors.HTTPError("no network")]
+)
+def test_a_hub_that_gives_nothing_says_why_and_how_to_get_it(error: Exception, monkeypatch: pytest.MonkeyPatch) -> None:
+    _snapshots(monkeypatch, error)
+    with pytest.raises(AssetUnavailable, match="does not give it: no network") as caught:
+        local_folder("someone/tiny", ("*.json",))
+    assert "hf download someone/tiny" in str(caught.value)
+    assert "and more" not in str(caught.value)
+
+
+@pytest.mark.parametrize("source", ["tiny", "./some/where", "/no/folder", "~/models", "a/b/c", "../x"])
+def test_what_is_neither_folder_nor_name_is_never_asked_for(source: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = _snapshots(monkeypatch, OSError("never asked"))
+    with pytest.raises(InvalidFile, match="owner/name"):
+        local_folder(source, ("*.json",))
+    assert asked == []

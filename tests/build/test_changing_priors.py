@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from saywhere.build.box_questions import BoxQuestion
 from saywhere.build.changing_priors import CHANGED, SIDES, Asked, PriorSettings, asked_of, priors, split_by_priors
 from saywhere.core import InvalidValue
-from saywhere.formats.vqa import Question as VqaQuestion
-from saywhere.world.questions import Question as WorldQuestion
+from saywhere.formats.vqa import Question
+from saywhere.world.questions import SceneQuestion
 
 ASKED = st.builds(
     Asked,
@@ -140,13 +140,13 @@ def test_the_distance_of_a_side_without_questions_is_unknown() -> None:
 
 def test_questions_of_every_kind_can_be_split() -> None:
     box = BoxQuestion("7", "Is there a dog?", "is there a", "yes/no", "yes", ("yes",), np.empty((0, 4)), ("dog",))
-    world = WorldQuestion(7, "Is there a dog?", "is there a", "yes", ("yes",), (), "dog")
+    world = SceneQuestion("Is there a dog?", "is there a", "yes", (), "dog", 7, ("yes",))
     assert asked_of(box) == asked_of(world) == Asked("7", "is there a", "yes")
-    official = VqaQuestion(1, 7, "Is there a dog?", "is there a", "yes/no", ("no", "yes", "yes"), "yes", "val2014")
+    official = Question(1, 7, "Is there a dog?", "is there a", "yes/no", ("no", "yes", "yes"), "yes", "val2014")
     assert asked_of(official) == Asked("val20147", "is there a", "yes")
-    assert asked_of(VqaQuestion(1, 7, "Is it?", "is", "yes/no", ("no", "yes", "yes"))).answer == "yes"
+    assert asked_of(Question(1, 7, "Is it?", "is", "yes/no", ("no", "yes", "yes"))).answer == "yes"
     with pytest.raises(InvalidValue, match="question 1: has no answer"):
-        asked_of(VqaQuestion(1, 7, "Is it?"))
+        asked_of(Question(1, 7, "Is it?"))
 
 
 @pytest.mark.parametrize(

@@ -20,9 +20,8 @@ from saywhere.build.levels_data import (
     place_sayings,
     read_hl,
 )
-from saywhere.build.levels_measure import commonest_place, place_scores, true_places, well_formed
 from saywhere.build.levels_places import INDOORS, PLACES, agreed_words, place_words, places_of
-from saywhere.build.levels_texts import LEVELS, level_sentence, place_sentence, scene_sentence
+from saywhere.build.levels_texts import LEVELS, level_sentence, place_sentence, scene_sentence, well_formed
 from saywhere.core import InvalidFile, InvalidValue
 from saywhere.formats import hl
 from saywhere.formats.hl import HLRow
@@ -188,22 +187,6 @@ def test_a_small_writer_learns_each_level_by_its_name_and_refuses_to_go_on_with_
     assert told["scene"].wanted == {number: ["in a kitchen"] for number in range(4)}
     with pytest.raises(InvalidValue, match="differ"):
         train_levels(*given, LevelSettings(steps=41), parts, seen, encoder)
-
-
-def test_places_of_photos_are_scored_by_name_and_by_word() -> None:
-    captions = {
-        "a": ["a man on a road", "a car on the street", "a bus"],
-        "b": ["a stove in a kitchen", "a kitchen", "a kitchen with a cat"],
-        "c": ["a cat", "a cat in a box"],
-    }
-    truth = true_places(captions)
-    assert truth.keys() == {"a", "b"}
-    told = {"a": "the picture is taken on a highway", "b": "the picture is taken in a house", "c": "nowhere"}
-    scores = place_scores(told, truth)
-    assert (scores.photos, scores.right, scores.exact, scores.named, scores.inside) == (2, 0.5, 0.0, 1.0, 1.0)
-    assert commonest_place(truth) in ("road", "street", "kitchen")
-    with pytest.raises(InvalidValue):
-        place_scores({"a": "x"}, truth)
 
 
 def test_a_well_formed_scene_says_where() -> None:

@@ -8,11 +8,11 @@ import numpy as np
 import torch
 from numpy.typing import ArrayLike
 
-from saywhere.models.attended import Attended, Part
+from saywhere.models.attended import Attended, TokenKind
 from saywhere.models.search import BEAM, GenerationConfig, Written
 from saywhere.models.tagged_regions import TaggedRegions
 
-P, S, C, T, R = Part.PAD, Part.SPECIAL, Part.CAPTION, Part.TAG, Part.REGION
+P, S, C, T, R = TokenKind.PAD, TokenKind.SPECIAL, TokenKind.CAPTION, TokenKind.TAG, TokenKind.REGION
 SIZE = 6
 
 
@@ -26,7 +26,7 @@ def image(tags: Sequence[str], regions: Sequence[int] = (), *, seed: int = 0, si
 
 def attended(
     matrices: ArrayLike,
-    parts: Sequence[Sequence[Part]],
+    parts: Sequence[Sequence[TokenKind]],
     index: ArrayLike | None = None,
     states: ArrayLike | None = None,
 ) -> Attended:

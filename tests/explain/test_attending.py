@@ -14,21 +14,21 @@ from saywhere.explain import (
     PrefixAttending,
     UpDnCaptionAttending,
     UpDnVqaAttending,
-    measured_blocks,
+    measure_blocks,
     pooled,
     pooled_many,
     special_attention,
     view_attention,
 )
 from saywhere.language.vocabulary import BEGIN_ID, Vocabulary
-from saywhere.models.attended import Attended, Attending, Part
+from saywhere.models.attended import Attended, Attending, TokenKind
 from saywhere.models.mitr.layers import as_keys
 from saywhere.models.tagged_regions import TaggedRegions
 from saywhere.vision import View
 from tests.explain.laboratory import image
 from tests.models import patchioner_small, small, updown_small
 
-P, S, C, R = Part.PAD, Part.SPECIAL, Part.CAPTION, Part.REGION
+P, S, C, R = TokenKind.PAD, TokenKind.SPECIAL, TokenKind.CAPTION, TokenKind.REGION
 CAPTIONS = ["a red cat", "a dog", "a cup on a boat", "a cat"]
 
 
@@ -69,7 +69,7 @@ WITH_WORDS = pytest.mark.parametrize("made", [_mitr, _captioner, _prefix])
 Made = Callable[[], tuple[Attending, int]]
 
 
-def _check(found: Attended, silent: tuple[Part, ...]) -> None:
+def _check(found: Attended, silent: tuple[TokenKind, ...]) -> None:
     """What `Attended` promises. silent: parts that ask nothing."""
     here = found.parts != P
     asks = here & ~torch.isin(found.parts, torch.tensor([int(part) for part in silent]))
@@ -104,7 +104,7 @@ def test_captions_take_the_places_of_their_words(made: Made) -> None:
     words = [int((row == C).sum()) for row in found.parts]
     assert words == [3, 2, 0, 0]
     assert [int((row == S).sum()) for row in found.parts] == [1, 1, 0, 0]
-    blocks = measured_blocks(model, ["0"], {"0": _images(size)[0]}.__getitem__, {"words": [(C, R)], "vision": [(S, R)]})
+    blocks = measure_blocks(model, ["0"], {"0": _images(size)[0]}.__getitem__, {"words": [(C, R)], "vision": [(S, R)]})
     assert blocks["words"].empty == 1
 
 
@@ -141,17 +141,17 @@ def test_a_region_that_is_padded_changes_nothing_that_is_seen(made: Made) -> Non
 @pytest.mark.parametrize(
     ("made", "relation"), [(_mitr, (R, R)), (_vqa, (S, R)), (_captioner, (S, R)), (_prefix, (S, R))]
 )
-def test_blocks_and_states_for_probes_are_had_of_every_model(made: Made, relation: tuple[Part, Part]) -> None:
+def test_blocks_and_states_for_probes_are_had_of_every_model(made: Made, relation: tuple[TokenKind, TokenKind]) -> None:
     model, size = made()
     images = {str(i): one for i, one in enumerate(_images(size))}
-    stats = measured_blocks(model, list(images), images.__getitem__, {"it": [relation]}, heads="mean", batch=3)["it"]
+    stats = measure_blocks(model, list(images), images.__getitem__, {"it": [relation]}, heads="mean", batch=3)["it"]
     assert stats.empty == 2
     rows = stats.rows[:2]
     assert (stats.mass[:2] > 0).all()
     if not isinstance(model, PrefixAttending):
         np.testing.assert_allclose(stats.mass[:2], rows, rtol=1e-5)
         assert ((stats.evenness[:2] > 0) & (stats.evenness[:2] <= 1)).all()
-    states = pooled_many(model, list(images), images.__getitem__, over=Part.REGION)
+    states = pooled_many(model, list(images), images.__getitem__, over=TokenKind.REGION)
     assert np.isfinite(states).all(axis=1).tolist() == [True, True, False, False]
     assert not np.allclose(states[0], states[1])
 
@@ -225,7 +225,7 @@ def test_a_vision_encoders_class_token_asks_its_patches() -> None:
     found = view_attention(views)
     _check(found, (R,))
     np.testing.assert_allclose(found.layers[0][1, 0, 0, 1:], np.ravel(views[1].attention))  # type: ignore[arg-type]
-    np.testing.assert_allclose(pooled(found, Part.SPECIAL), [view.whole for view in views])
+    np.testing.assert_allclose(pooled(found, TokenKind.SPECIAL), [view.whole for view in views])
     assert found.index[0].tolist() == [-1, 0, 1, 2, 3, 4, 5]
     assert np.isnan(special_attention(found).share).all()
 

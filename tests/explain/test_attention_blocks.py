@@ -18,11 +18,11 @@ from saywhere.explain import (
     SpecialAttention,
     attention_matrix,
     block_stats,
-    measured_blocks,
+    measure_blocks,
     relation_stats,
     special_attention,
 )
-from saywhere.models.attended import Part
+from saywhere.models.attended import TokenKind
 from tests.explain.laboratory import C, Even, P, R, S, T, attended, image
 
 # One head, one special token, one tag, two regions.
@@ -41,11 +41,11 @@ PARTS = [S, T, R, R]
         (VISION_TO_VISION, [0.4, 0.4, 0.8, 0.0], 0.5, 2),
         (VISION_TO_TAG, [0.1, 0.2], np.nan, 2),
         (TAG_TO_VISION, [0.6, 0.0], 0.0, 1),
-        ((Part.SPECIAL, Part.REGION), [0.2, 0.2], 1.0, 1),
+        ((TokenKind.SPECIAL, TokenKind.REGION), [0.2, 0.2], 1.0, 1),
     ],
 )
 def test_a_block_of_a_matrix_has_the_numbers_worked_out_by_hand(
-    relation: tuple[Part, Part], numbers: list[float], evenness: float, rows: int
+    relation: tuple[TokenKind, TokenKind], numbers: list[float], evenness: float, rows: int
 ) -> None:
     stats = block_stats(attended([[[HAND]]], [PARTS]), [relation])
     np.testing.assert_allclose(stats.std, [np.std(numbers)], atol=1e-7)
@@ -81,7 +81,7 @@ def test_heads_are_joined_by_their_maximum_or_their_mean_in_the_layer_asked_for(
 
 
 @pytest.mark.parametrize("parts", [[S, R, R, R], [S, T, T, P], [P, P, P, P]])
-def test_an_empty_block_is_nan_and_counted(parts: list[Part]) -> None:
+def test_an_empty_block_is_nan_and_counted(parts: list[TokenKind]) -> None:
     stats = relation_stats(attended([[[HAND], [HAND]]], [parts, PARTS]))["vision→tag"]
     assert np.isnan(stats.std).tolist() == [True, False]
     assert np.isnan(stats.mass).tolist() == [True, False]
@@ -119,13 +119,13 @@ def test_evenness_does_not_fall_with_length_as_the_standard_deviation_does(n: in
 def test_many_images_are_measured_in_rounds_and_in_their_order() -> None:
     images = {"a": image(["cup"], [0, 0]), "b": image([]), "c": image(["cup", "cat"], [1]), "d": image([], [3, 3])}
     model, told = Even(), []
-    found = measured_blocks(model, list(images), images.__getitem__, batch=3, progress=lambda _, *at: told.append(at))
+    found = measure_blocks(model, list(images), images.__getitem__, batch=3, progress=lambda _, *at: told.append(at))
     assert model.most == 3
     assert told == [(3, 4), (4, 4)]
     assert found["vision→vision"].rows.tolist() == [2, 0, 1, 2]
     np.testing.assert_allclose(found["vision→vision"].mass, [1.0, np.nan, 0.25, 4 / 3], rtol=1e-6)
     assert found["tag→vision"].empty == 2
-    assert len(measured_blocks(model, [], images.__getitem__)["vision→tag"]) == 0
+    assert len(measure_blocks(model, [], images.__getitem__)["vision→tag"]) == 0
 
 
 def test_what_special_tokens_receive_is_told_by_layer_and_asker() -> None:
@@ -134,7 +134,7 @@ def test_what_special_tokens_receive_is_told_by_layer_and_asker() -> None:
     second = np.full((4, 4), 0.25)
     seen = attended([[[first], [second]], [[second], [second]]], [[S, T, S, R], [S, P, S, R]])
     found = special_attention(seen)
-    assert found.parts == (Part.CAPTION, Part.TAG, Part.REGION, Part.SPECIAL)
+    assert found.parts == (TokenKind.CAPTION, TokenKind.TAG, TokenKind.REGION, TokenKind.SPECIAL)
     assert found.share.shape == (2, 2, 4)
     np.testing.assert_allclose(found.share[0, 0], [np.nan, 0.5, 1.0, 0.275], rtol=1e-6)
     np.testing.assert_allclose(found.mean[0], [np.nan, 0.5, 0.625, 0.2625], rtol=1e-6)
@@ -171,7 +171,7 @@ def test_the_matrix_of_an_image_that_is_all_padding_is_empty() -> None:
         (lambda seen: attention_matrix(seen, 1, image(["cup"], [0, 0])), InvalidValue, "1 is not one of 1"),
         (lambda seen: special_attention(seen, asked=np.ones((1, 3), bool)), InvalidValue, "shape"),
         (lambda seen: SpecialAttention.joined([]), InvalidValue, "there is none"),
-        (lambda seen: measured_blocks(Even(), ["a"], {}.__getitem__, batch=0), InvalidValue, "0 is not at least 1"),
+        (lambda seen: measure_blocks(Even(), ["a"], {}.__getitem__, batch=0), InvalidValue, "0 is not at least 1"),
     ],
 )
 def test_bad_requests_are_named(ask, error: type[Exception], reason: str) -> None:  # type: ignore[no-untyped-def]

@@ -15,18 +15,18 @@ from saywhere.explain import (
     attended_objects,
     diagnosticity,
     frequent_objects,
-    measured_objects,
+    measure_objects,
     object_attention,
     overlap_at,
 )
 from saywhere.explain.diagnosticity import shuffled, uniform
-from saywhere.models.attended import Part
+from saywhere.models.attended import TokenKind
 from tests.explain.laboratory import Even, P, R, S, T, attended, image
 
 
 def _looked(received: list[float], names: str) -> ObjectAttention:
     """One tag of one letter for each number."""
-    kinds = np.full(len(names), int(Part.TAG))
+    kinds = np.full(len(names), int(TokenKind.TAG))
     return ObjectAttention(
         np.array(received, np.float64), tuple((name,) for name in names), kinds, np.arange(len(names)), tuple(names)
     )
@@ -80,16 +80,20 @@ ROWS = np.array(
 @pytest.mark.parametrize(
     ("places", "askers", "expected"),
     [
-        ("tags", (Part.REGION, Part.TAG), {"fire truck": (3 * 0.3 + 2 * 0.5) / 5, "cup": (3 * 0.3 + 2 * 0.1) / 5}),
-        ("tags", (Part.REGION,), {"fire truck": 0.5, "cup": 0.1}),
-        ("regions", (Part.TAG,), {"fire truck": 0.4, "cup": 0.0}),
-        ("regions", (Part.REGION,), {"fire truck": 0.0, "cup": 0.4}),
-        ("both", (Part.REGION,), {"fire truck": 0.5, "cup": 0.5}),
-        ("tags", (Part.CAPTION,), {"fire truck": 0.0, "cup": 0.0}),
+        (
+            "tags",
+            (TokenKind.REGION, TokenKind.TAG),
+            {"fire truck": (3 * 0.3 + 2 * 0.5) / 5, "cup": (3 * 0.3 + 2 * 0.1) / 5},
+        ),
+        ("tags", (TokenKind.REGION,), {"fire truck": 0.5, "cup": 0.1}),
+        ("regions", (TokenKind.TAG,), {"fire truck": 0.4, "cup": 0.0}),
+        ("regions", (TokenKind.REGION,), {"fire truck": 0.0, "cup": 0.4}),
+        ("both", (TokenKind.REGION,), {"fire truck": 0.5, "cup": 0.5}),
+        ("tags", (TokenKind.CAPTION,), {"fire truck": 0.0, "cup": 0.0}),
     ],
 )
 def test_objects_receive_at_their_tags_at_their_regions_or_at_both(
-    places: str, askers: tuple[Part, ...], expected: dict[str, float]
+    places: str, askers: tuple[TokenKind, ...], expected: dict[str, float]
 ) -> None:
     seen = attended(ROWS[None, None, None], [PARTS], [INDEX])
     looked = object_attention(seen, [image(["fire truck", "cup"], [0, 1])], places=places, askers=askers)  # type: ignore[arg-type]
@@ -119,7 +123,7 @@ def test_attention_is_summed_or_its_mean_taken_over_images_or_over_things() -> N
     double = ObjectAttention(
         np.array([0.1, 0.3, 0.2, 0.2]),
         (("cup",), ("cup",), ("fire truck",), ("fire truck",)),
-        np.full(4, int(Part.TAG)),
+        np.full(4, int(TokenKind.TAG)),
         np.array([0, 1, 2, 2]),
         ("cup", "cup", "fire truck"),
     )
@@ -207,7 +211,7 @@ def test_the_same_generator_gives_the_same_table() -> None:
 
 def test_any_model_is_measured_in_rounds_with_what_is_padded_left_out() -> None:
     images = {"a": image(["cup", "cat"], [0]), "b": image([], [1]), "c": image(["cup", "dog"], [1]).without(tags=[0])}
-    looked = measured_objects(Even(), list(images), images.__getitem__, batch=2)
+    looked = measure_objects(Even(), list(images), images.__getitem__, batch=2)
     assert [one.objects for one in looked] == [("cup", "cat"), (), ("dog",)]
     assert [one.names for one in looked] == [(("cup",), ("cat",)), (), (("dog",),)]
     np.testing.assert_allclose(looked[0].received, [0.25, 0.25])

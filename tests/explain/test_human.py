@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from saywhere.core import AttentionMap, Frame, InvalidValue, Trace, UnknownName
 from saywhere.explain import (
     human_importance,
-    human_importances,
     mean_attention,
     patch_boxes,
     patch_heat,
@@ -20,7 +19,6 @@ from saywhere.explain import (
     region_heat,
     top_box_iou,
     top_map_iou,
-    word_attention,
 )
 
 LEFT = AttentionMap([[1, 0], [1, 0]])
@@ -86,33 +84,6 @@ def test_a_map_may_be_a_little_off_the_photos_shape() -> None:
     assert human_importance(np.ones((100, 204)), BOXES, (200, 100)).shape == (4,)
 
 
-def test_in_bulk_what_is_bad_is_named_and_counted() -> None:
-    maps = {
-        "good": LEFT,
-        "flat box": LEFT,
-        "no box": LEFT,
-        "lost": LEFT,
-        "zero": np.zeros((2, 2)),
-        "nan": [[1.0, math.nan]],
-        "tall": np.ones((20, 10)),
-        "patches": LEFT,
-    }
-    flat = np.array([[0, 0, 0.5, 1], [0.5, 0.5, 0.5, 1.0]])
-    where = dict.fromkeys(maps, BOXES) | {"flat box": flat, "no box": flat[1:], "patches": Frame.of_grid(1, 2)}
-    del where["lost"]
-    found = human_importances(maps, where, {"tall": (20, 10), "good": (10, 10)})
-    assert sorted(found.values) == ["flat box", "good", "patches"]
-    np.testing.assert_allclose(found.values["flat box"], [1, math.nan])
-    assert found.values["patches"].tolist() == [1, 0]
-    reasons = {one.name: one.reason for one in found.refused}
-    assert sorted(reasons) == ["lost", "nan", "no box", "tall", "zero"]
-    assert "no regions" in reasons["lost"]
-    assert "NaN" in reasons["nan"]
-    assert "not the shape" in reasons["tall"]
-    assert [str(one) for one in found.without_area] == ["flat box: region 1 has no area on the image"]
-    assert found.counts == {"used": 3, "refused": 5, "regions without area": 1}
-
-
 def test_every_source_of_attention_gives_its_place_the_highest_importance() -> None:
     sources = {
         "trace": AttentionMap.from_trace(Trace([[0.2, 0.2, 0], [0.25, 0.3, 1], [0.2, 0.25, 2]])),
@@ -120,7 +91,6 @@ def test_every_source_of_attention_gives_its_place_the_highest_importance() -> N
         "masks": AttentionMap.from_masks([np.pad(np.ones((4, 4)), (0, 6))]),
         "fixations": AttentionMap.from_fixations([[0.2, 0.2], [0.3, 0.1]]),
         "people": mean_attention([AttentionMap([[9, 0], [0, 0]]), AttentionMap([[1, 0, 0], [0, 0, 0], [0, 0, 0]])]),
-        "word": word_attention(["a", "dog"], {"dog": "dog"}, {"dog": [np.pad(np.ones((4, 4)), (0, 6))]})[1],
     }
     quarters = np.array([[0, 0, 0.5, 0.5], [0.5, 0, 1, 0.5], [0, 0.5, 0.5, 1], [0.5, 0.5, 1, 1]])
     for name, attention in sources.items():
@@ -133,15 +103,6 @@ def test_people_count_the_same_however_bright_their_maps_are() -> None:
     assert both.density.tolist() == [[0.5, 0.5]]
     with pytest.raises(InvalidValue, match="none"):
         mean_attention([])
-
-
-def test_only_words_with_a_mask_in_the_image_are_visual() -> None:
-    mask, empty = np.eye(4), np.zeros((4, 4))
-    words = ["the", "puppy", "chases", "a", "cat", "and", "cars"]
-    classes = {"puppy": "dog", "cat": "cat", "cars": "car", "bus": "bus"}
-    found = word_attention(words, classes, {"dog": [empty, mask], "cat": [empty], "bus": [mask]}, (4, 4))
-    assert list(found) == [1]
-    np.testing.assert_allclose(found[1].values, mask)
 
 
 def test_heat_is_that_of_the_most_important_region_over_each_place() -> None:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from saywhere.core import InvalidValue, UnknownName
 from saywhere.explain import pooled, pooled_many, probe_table, probing
-from saywhere.models.attended import Part
+from saywhere.models.attended import TokenKind
 from tests.explain.laboratory import C, Even, P, R, S, T, attended, image
 
 pytest.importorskip("sklearn")
@@ -35,7 +35,7 @@ STATES = np.array([[[1, 10], [2, 20], [3, 30], [5, 50], [99, 99]], [[7, 7]] * 5]
 
 @pytest.mark.parametrize(
     ("over", "expected"),
-    [("all", 11 / 4), ("inputs", 4.0), (Part.TAG, 3.0), (Part.CAPTION, 2.0), (Part.SPECIAL, 1.0)],
+    [("all", 11 / 4), ("inputs", 4.0), (TokenKind.TAG, 3.0), (TokenKind.CAPTION, 2.0), (TokenKind.SPECIAL, 1.0)],
 )
 def test_states_are_averaged_over_what_is_there_and_nan_where_nothing_is(over: str, expected: float) -> None:
     seen = attended(np.zeros((1, 2, 1, 5, 5)), [[S, C, T, R, P], [P] * 5], states=STATES)

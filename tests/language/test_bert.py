@@ -68,5 +68,5 @@ def test_a_config_of_something_else_is_refused(folder: Path, change: dict[str, o
 def test_torn_weights_are_refused(folder: Path) -> None:
     weights = folder / "model.safetensors"
     weights.write_bytes(weights.read_bytes()[:100])
-    with pytest.raises(InvalidFile, match="cannot be read as a BERT"):
+    with pytest.raises(InvalidFile, match="cannot be read as safetensors"):
         load_bert(folder)

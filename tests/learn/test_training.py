@@ -214,7 +214,7 @@ def test_a_run_can_start_from_given_weights(tiny: Tiny, tmp_path: Path, whole: P
 
 def test_weights_that_are_none_are_refused(tiny: Tiny, tmp_path: Path) -> None:
     (tmp_path / "w.safetensors").write_bytes(b"no weights")
-    with pytest.raises(InvalidFile, match="is not a safetensors file"):
+    with pytest.raises(InvalidFile, match="cannot be read as safetensors"):
         train(tiny(f"train.init_from={tmp_path / 'w.safetensors'}"), tmp_path / "run")
 
 

@@ -93,7 +93,7 @@ def test_a_network_depends_on_its_seed_alone() -> None:
 
 
 def test_matrices_inside_the_transformer_start_xavier_uniform() -> None:
-    weight = MITR.fresh(MitrConfig(500, width=64, feed_forward=128), 0).caption_fusion.feed.rise.weight
+    weight = MITR.fresh(MitrConfig(500, width=64, feed_forward=128), 0).caption_fusion.feed.fc1.weight
     bound = (6 / (64 + 128)) ** 0.5
     assert 0.98 * bound < weight.abs().max() <= bound
 
@@ -160,8 +160,8 @@ def test_configs_from_files_are_checked() -> None:
     with pytest.raises(UnknownName, match="widht"):
         MitrConfig.from_dict({"words": 3, "widht": 8})
     with pytest.raises(InvalidValue, match="whole number"):
-        MitrConfig.from_dict({"words": 3.5})
-    with pytest.raises(InvalidValue, match="how many words"):
+        MitrConfig.from_dict(SMALL.to_dict() | {"words": 3.5})
+    with pytest.raises(InvalidValue, match="does not say words"):
         MitrConfig.from_dict({"width": 8})
 
 

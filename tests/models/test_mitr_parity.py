@@ -138,7 +138,7 @@ def test_the_authors_names_of_a_second_layer_follow_their_order() -> None:
     assert names["word_stream.layers.1.self_norm.scale"] == f"{layer}.sublayer.12.norm.a_2"
     assert names["trace_stream.layers.1.image_norm.shift"] == f"{layer}.sublayer.15.norm.b_2"
     assert names["trace_stream.layers.1.image_attention.out.bias"] == f"{layer}.trace_src_attn.1.linears.3.bias"
-    assert names["encoder.1.feed.rise.weight"] == "model.encoder.layers.1.feed_forward.w_1.weight"
+    assert names["encoder.1.feed.fc1.weight"] == "model.encoder.layers.1.feed_forward.w_1.weight"
 
 
 @pytest.mark.parametrize(

@@ -9,10 +9,12 @@ from pathlib import Path
 import pytest
 import torch
 
+from saywhere.assets.checkpoint import CONFIG
 from saywhere.core import InvalidFile, InvalidValue
 from saywhere.language.vocabulary import Vocabulary
+from saywhere.models.common.network import VOCABULARY
+from saywhere.models.folder import WEIGHTS
 from saywhere.models.mitr import MITR
-from saywhere.models.mitr.pretrained import CONFIG, VOCABULARY, WEIGHTS, push
 from tests.models.small import WORDS, network
 
 
@@ -43,7 +45,7 @@ def test_a_model_without_vocabulary_can_be_saved_over_one_with(saved: Path) -> N
 
 
 def test_a_vocabulary_of_another_size_is_refused() -> None:
-    with pytest.raises(InvalidValue, match="has 20 pieces, but the model was made for 30"):
+    with pytest.raises(InvalidValue, match="has 20 entries, but the model was made for 30"):
         network().attach(vocabulary(20))
 
 
@@ -56,14 +58,14 @@ def _rewrite(path: Path, change: Callable[[dict[str, object]], object]) -> None:
 @pytest.mark.parametrize(
     ("spoil", "reason"),
     [
-        (lambda folder: vocabulary(first="other").save(folder / VOCABULARY), "not the vocabulary that the model"),
-        (lambda folder: vocabulary(20).save(folder / VOCABULARY), "not the vocabulary that the model"),
+        (lambda folder: vocabulary(first="other").save(folder / VOCABULARY), "is not the file that"),
+        (lambda folder: vocabulary(20).save(folder / VOCABULARY), "is not the file that"),
         (lambda folder: (folder / VOCABULARY).unlink(), "cannot be opened"),
-        (lambda folder: (folder / VOCABULARY).write_text("{"), "not JSON"),
+        (lambda folder: (folder / VOCABULARY).write_text("{"), "is not the file that"),
         (lambda folder: (folder / WEIGHTS).write_bytes((folder / WEIGHTS).read_bytes()[:-9]), "was the save cut off"),
         (lambda folder: (folder / WEIGHTS).unlink(), "cannot be opened"),
         (lambda folder: (folder / CONFIG).unlink(), "cannot be opened"),
-        (lambda folder: (folder / CONFIG).write_text("[]"), "not an object"),
+        (lambda folder: (folder / CONFIG).write_text("[]"), "not a JSON object"),
         (lambda folder: (folder / CONFIG).write_text("{" * 10), "not JSON"),
         (lambda folder: _rewrite(folder / CONFIG, lambda c: c.update(model="gpt")), "describes 'gpt'"),
         (lambda folder: _rewrite(folder / CONFIG, lambda c: c["config"].update(widht=3)), "widht"),
@@ -84,24 +86,3 @@ def test_what_is_torn_or_does_not_fit_is_named(saved: Path, spoil: Callable[[Pat
 def test_a_source_that_is_neither_folder_nor_hub_name_is_refused(source: str) -> None:
     with pytest.raises(InvalidFile, match="is no folder"):
         MITR.from_pretrained(source)
-
-
-class FakeHub:
-    """Remembers what it was asked to do."""
-
-    def __init__(self) -> None:
-        self.asked: list[tuple[str, dict[str, object]]] = []
-
-    def create_repo(self, repo_id: str, **options: object) -> None:
-        self.asked.append((f"create {repo_id}", options))
-
-    def upload_folder(self, **options: object) -> None:
-        self.asked.append(("upload", options))
-
-
-def test_pushing_saves_and_uploads_the_three_files(tmp_path: Path) -> None:
-    hub = FakeHub()
-    push(network().attach(vocabulary()), "me/mitr", tmp_path, api=hub)
-    assert hub.asked[0] == ("create me/mitr", {"private": True, "exist_ok": True})
-    assert hub.asked[1][1]["allow_patterns"] == [WEIGHTS, VOCABULARY, CONFIG]
-    assert {path.name for path in tmp_path.iterdir()} == {WEIGHTS, VOCABULARY, CONFIG}

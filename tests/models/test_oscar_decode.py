@@ -105,7 +105,7 @@ def test_captions_have_at_most_twenty_tokens_and_no_marker_nor_unknown_word(seed
     model = small.network(seed)
     with torch.no_grad():
         # Nothing would be as likely as what must not be said, nor as unlikely as an end.
-        model.word_bias[list(model.coding.never_said)] = 9
+        model.word_bias[list(model.coding.never_generated)] = 9
         model.word_bias[model.coding.sep_id] = -30
     for one in model.write(small.images()):
         assert len(one.token_logprobs) == 20

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from saywhere.core import InvalidValue, UnknownName
-from saywhere.models.oscar import MARKERS, Oscar, OscarConfig, OwnWords, Part
+from saywhere.models.oscar import MARKERS, Oscar, OscarConfig, OwnWords, TokenKind
 from saywhere.models.oscar.batch import CaptionBatch, Context, Reader
 from saywhere.models.oscar.mask import additive, attention_mask, twinned_mask
 from tests.models import oscar_small as small
@@ -84,7 +84,17 @@ def test_what_is_out_of_sight_keeps_its_place_as_padding() -> None:
     assert context.tags_there[0].tolist() == [False, False, True, True, True]
     assert context.regions_there[0].tolist() == [True, False, True]
     parts = model.attend([seen]).parts[0].tolist()
-    assert parts == [Part.SPECIAL, 0, 0, Part.TAG, Part.TAG, Part.SPECIAL, Part.REGION, 0, Part.REGION]
+    assert parts == [
+        TokenKind.SPECIAL,
+        0,
+        0,
+        TokenKind.TAG,
+        TokenKind.TAG,
+        TokenKind.SPECIAL,
+        TokenKind.REGION,
+        0,
+        TokenKind.REGION,
+    ]
 
 
 def test_who_sees_whom_is_what_the_paper_says() -> None:
@@ -185,7 +195,7 @@ def test_every_word_at_once_is_each_word_behind_its_own_mask() -> None:
 def test_attention_sums_to_one_over_what_is_there_and_padding_is_nothing() -> None:
     model = small.network()
     attended = model.attend(small.images(), TEXTS)
-    there = attended.parts != Part.PAD
+    there = attended.parts != TokenKind.PAD
     assert len(attended) == 6
     assert len(attended.layers) == 3
     for layer in attended.layers:
@@ -199,7 +209,7 @@ def test_attention_sums_to_one_over_what_is_there_and_padding_is_nothing() -> No
 
 def test_without_captions_there_are_cls_tags_their_end_and_regions() -> None:
     attended = small.network().attend([small.image(0, 2, ["palm tree", "cup"]), small.image(1, 0, 0)])
-    special, tag, region = Part.SPECIAL, Part.TAG, Part.REGION
+    special, tag, region = TokenKind.SPECIAL, TokenKind.TAG, TokenKind.REGION
     assert attended.parts[0].tolist() == [special, tag, tag, tag, special, region, region]
     assert attended.parts[1].tolist() == [special, special, 0, 0, 0, 0, 0]
     assert attended.index[0].tolist() == [-1, 0, 0, 1, -1, 0, 1]
@@ -289,7 +299,7 @@ def test_a_reader_knows_unknown_words() -> None:
     assert isinstance(words, OwnWords)
     assert words.size == len(small.VOCABULARY) + MARKERS == model.config.words
     assert words.encode("A zebra") == (words.encode("a")[0], small.VOCABULARY.unknown_id)
-    assert small.VOCABULARY.unknown_id in words.never_said
+    assert small.VOCABULARY.unknown_id in words.never_generated
     context = Reader(model.config, words).context([small.image(0, 1, ["zebra crossing"])])
     assert isinstance(context, Context)
     assert context.tags[0, :2].tolist() == [small.VOCABULARY.unknown_id] * 2

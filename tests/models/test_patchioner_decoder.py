@@ -271,7 +271,7 @@ def _changed(path: Path, change: Callable[[dict[str, dict[str, object]]], object
         (lambda f: (f / "vocabulary.json").unlink(), "cannot be opened"),
         (lambda f: (f / "model.safetensors").write_bytes(b"x"), "was the save cut off"),
         (lambda f: (f / "config.json").write_text("{"), "not JSON"),
-        (lambda f: (f / "config.json").write_text("[]"), "not an object"),
+        (lambda f: (f / "config.json").write_text("[]"), "not a JSON object"),
         (lambda f: _changed(f / "config.json", lambda c: c.update(model="mitr")), "describes 'mitr'"),
         (lambda f: _changed(f / "config.json", lambda c: c["config"].update(layers=5)), "does not hold the parameters"),
         (lambda f: _changed(f / "config.json", lambda c: c["config"].update(layer=5)), "Did you mean 'layers'"),

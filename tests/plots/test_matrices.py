@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
 from saywhere.core import InvalidValue
-from saywhere.plots.matrices import Block, Span, draw_layers, draw_matrices
+from saywhere.plots.matrices import MatrixBlock, Span, draw_layers, draw_matrices
 from saywhere.plots.matrix_grid import cell_colours
 from saywhere.plots.palette import LIGHT, PALETTES, Palette
 
@@ -19,9 +19,9 @@ from .test_figures import texts
 
 WORDS = ("person", "cat", "dog", "couch", "potted plant", "book", "remote", "tv", "clock", "vase", "cup", "laptop")
 BLOCKS = (
-    Block("regions → regions", "regions", "regions"),
-    Block("regions → tags", "regions", "tags"),
-    Block("tags → regions", "tags", "regions"),
+    MatrixBlock("regions → regions", "regions", "regions"),
+    MatrixBlock("regions → tags", "regions", "tags"),
+    MatrixBlock("tags → regions", "tags", "regions"),
 )
 
 
@@ -143,11 +143,11 @@ def test_odd_labels_and_titles_are_drawn_as_they_are() -> None:
         (np.full((2, 2), -1), [Span("a", ("x", "y"))], (), "below 0"),
         (np.full((2, 2), np.inf), [Span("a", ("x", "y"))], (), "without end"),
         (np.ones((2, 2)), [Span("a", ("x",)), Span("a", ("y",))], (), "twice"),
-        (np.ones((2, 2)), [Span("a", ("x", "y"))], (Block("b", "a", "c"),), "not spans"),
+        (np.ones((2, 2)), [Span("a", ("x", "y"))], (MatrixBlock("b", "a", "c"),), "not spans"),
     ],
 )
 def test_what_does_not_fit_together_is_refused(
-    matrix: np.ndarray, parts: list[Span], blocks: tuple[Block, ...], reason: str
+    matrix: np.ndarray, parts: list[Span], blocks: tuple[MatrixBlock, ...], reason: str
 ) -> None:
     with pytest.raises(InvalidValue, match=reason):
         draw_matrices({"a": matrix}, parts, blocks)

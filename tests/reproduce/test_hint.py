@@ -129,10 +129,10 @@ class _CountsBlank(UpDnVqa):
         torch.nn.Module.__init__(self)
 
     def forward(self, regions: torch.Tensor, present: torch.Tensor, *_: object, **__: object):  # type: ignore[no-untyped-def,override]
-        from saywhere.models.updown import Answered
+        from saywhere.models.updown import VqaOutput
 
         seen = regions[:, 0, 0]
-        return Answered(torch.stack([seen, 0.5 - seen], dim=1), present / present.sum(dim=1, keepdim=True))
+        return VqaOutput(torch.stack([seen, 0.5 - seen], dim=1), present / present.sum(dim=1, keepdim=True))
 
 
 def _batch() -> QuestionBatch:

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from saywhere.assets import is_cached
-from saywhere.core import Frame, InvalidFile, InvalidValue
+from saywhere.core import InvalidFile, InvalidValue
 from saywhere.formats.coco_classes import COCO_CLASSES
-from saywhere.vision import DetectingEncoder, Detector, Found, open_detector, score_maps
+from saywhere.vision import DetectingEncoder, Detector, Found, open_detector
 from saywhere.vision.detector import NAME, read_names
 from saywhere.vision.look import LiteEncoder
 
@@ -78,24 +78,6 @@ def test_the_network_sees_red_first_within_minus_one_and_one() -> None:
 def test_a_least_score_that_cannot_be_is_refused(score: float) -> None:
     with pytest.raises(InvalidValue, match="least_score"):
         _detector().find(GREY, score)
-
-
-def test_maps_hold_the_score_times_the_covered_share_and_the_largest_wins() -> None:
-    found = [
-        Found((0, 0, 0.5, 1), "car", 0.8),
-        Found((0.25, 0, 0.75, 0.5), "car", 0.5),
-        Found((0.5, 0.5, 1, 1), "person", 0.4),
-    ]
-    maps = score_maps(found, Frame.of_grid(2, 2), ["person", "car", "cup"])
-    assert maps.dtype == np.float32
-    np.testing.assert_allclose(maps[:, :, 0], [[0, 0], [0, 0.4]])
-    np.testing.assert_allclose(maps[:, :, 1], [[0.8, 0.25], [0.8, 0]])
-    assert not maps[:, :, 2].any()
-
-
-def test_a_map_for_an_unknown_name_is_refused() -> None:
-    with pytest.raises(InvalidValue, match="'car'"):
-        score_maps([Found((0, 0, 1, 1), "car", 0.8)], Frame.of_grid(2, 2), ["person"])
 
 
 def test_an_encoder_with_a_detector_sees_the_same_and_finds_more(encoder: LiteEncoder) -> None:

@@ -8,7 +8,7 @@ from collections import Counter
 import pytest
 
 from saywhere.core.errors import InvalidValue, UnknownName
-from saywhere.world import CHANGED_PRIORS, KINDS, TYPES, Question, Scene, ask, candidates, scenes
+from saywhere.world import CHANGED_PRIORS, KINDS, TYPES, Scene, SceneQuestion, ask, candidates, scenes
 
 MANY = {kind.many: name for name, kind in KINDS.items()}
 
@@ -19,50 +19,50 @@ def some() -> list[Scene]:
 
 
 @pytest.fixture(scope="module")
-def asked(some: list[Scene]) -> list[tuple[Scene, Question]]:
+def asked(some: list[Scene]) -> list[tuple[Scene, SceneQuestion]]:
     return [(scene, question) for scene in some for question in candidates(scene)]
 
 
-def _of(asked: list[tuple[Scene, Question]], question_type: str) -> list[tuple[Scene, Question]]:
+def _of(asked: list[tuple[Scene, SceneQuestion]], question_type: str) -> list[tuple[Scene, SceneQuestion]]:
     found = [(s, q) for s, q in asked if q.question_type == question_type]
     assert len(found) > 50
     return found
 
 
-def test_every_type_is_asked(asked: list[tuple[Scene, Question]]) -> None:
+def test_every_type_is_asked(asked: list[tuple[Scene, SceneQuestion]]) -> None:
     assert {q.question_type for _, q in asked} == set(TYPES)
     assert all(q.text.lower().startswith(q.question_type) for _, q in asked if q.question_type != "is there a")
 
 
-def test_numbers_are_those_of_a_recount(asked: list[tuple[Scene, Question]]) -> None:
+def test_numbers_are_those_of_a_recount(asked: list[tuple[Scene, SceneQuestion]]) -> None:
     for scene, question in _of(asked, "how many"):
         name = re.fullmatch(r"How many (.+) are there\?", question.text)
         assert name is not None
         assert int(question.answer) == sum(t.kind == MANY[name[1]] for t in scene.things)
 
 
-def test_what_is_said_to_be_there_is_there(asked: list[tuple[Scene, Question]]) -> None:
+def test_what_is_said_to_be_there_is_there(asked: list[tuple[Scene, SceneQuestion]]) -> None:
     for scene, question in _of(asked, "is there a"):
         name = re.fullmatch(r"Is there an? (.+) in the picture\?", question.text)
         assert name is not None
         assert (question.answer == "yes") == any(t.kind == name[1] for t in scene.things)
 
 
-def test_colours_are_those_of_the_only_thing_of_its_kind(asked: list[tuple[Scene, Question]]) -> None:
+def test_colours_are_those_of_the_only_thing_of_its_kind(asked: list[tuple[Scene, SceneQuestion]]) -> None:
     for scene, question in _of(asked, "what color is the"):
         (thing,) = [t for t in scene.things if t.kind == question.kind]
         assert question.answer == thing.colour
         assert scene.things[question.things[0]] is thing
 
 
-def test_yes_and_no_about_colours_and_poses_are_right(asked: list[tuple[Scene, Question]]) -> None:
+def test_yes_and_no_about_colours_and_poses_are_right(asked: list[tuple[Scene, SceneQuestion]]) -> None:
     for scene, question in _of(asked, "is the"):
         (thing,) = [t for t in scene.things if t.kind == question.kind]
         last = question.text.rstrip("?").split()[-1]
         assert (question.answer == "yes") == (last in (thing.colour, thing.pose)), question.text
 
 
-def test_what_is_on_the_table_is_on_the_table(asked: list[tuple[Scene, Question]]) -> None:
+def test_what_is_on_the_table_is_on_the_table(asked: list[tuple[Scene, SceneQuestion]]) -> None:
     checked = 0
     for scene, question in _of(asked, "what is"):
         name = re.fullmatch(r"What is on the (.+)\?", question.text)
@@ -79,7 +79,7 @@ def test_what_is_on_the_table_is_on_the_table(asked: list[tuple[Scene, Question]
     assert checked > 30
 
 
-def test_places_are_those_of_the_scene(asked: list[tuple[Scene, Question]]) -> None:
+def test_places_are_those_of_the_scene(asked: list[tuple[Scene, SceneQuestion]]) -> None:
     for scene, question in _of(asked, "where was"):
         assert question.answer == scene.place
     for scene, question in _of(asked, "where is the"):
@@ -88,20 +88,20 @@ def test_places_are_those_of_the_scene(asked: list[tuple[Scene, Question]]) -> N
         assert question.answer.split(" ", 1)[1] == scene.things[thing.on].kind
 
 
-def test_nobody_is_asked_about_trees_beside_a_pine_tree(asked: list[tuple[Scene, Question]]) -> None:
+def test_nobody_is_asked_about_trees_beside_a_pine_tree(asked: list[tuple[Scene, SceneQuestion]]) -> None:
     beside = [q for s, q in asked if any(t.kind == "pine tree" for t in s.things)]
     assert beside
     assert not [q for q in beside if q.kind == "tree"]
 
 
-def test_ten_people_answer_and_most_of_them_rightly(asked: list[tuple[Scene, Question]]) -> None:
+def test_ten_people_answer_and_most_of_them_rightly(asked: list[tuple[Scene, SceneQuestion]]) -> None:
     for _, question in asked:
         assert len(question.answers) == 10
         assert Counter(question.answers).most_common(1)[0][0] == question.answer
     assert any(len(set(q.answers)) > 1 for _, q in asked)
 
 
-def _shares(questions: tuple[Question, ...], question_type: str) -> dict[str, float]:
+def _shares(questions: tuple[SceneQuestion, ...], question_type: str) -> dict[str, float]:
     answers = Counter(q.answer for q in questions if q.question_type == question_type)
     return {answer: n / answers.total() for answer, n in answers.items()}
 

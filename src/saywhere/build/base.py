@@ -21,7 +21,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 
 from saywhere.atomic import write_atomic
 from saywhere.build.base_photos import PhotoSet, coco_set, flickr_set, held_out, look_at, look_at_boxes
@@ -33,7 +32,7 @@ from saywhere.language.coco_aliases import coco_aliases
 from saywhere.language.embed import TextEncoder
 from saywhere.language.nouns import region_phrases
 from saywhere.language.vocabulary import Vocabulary
-from saywhere.learn import load_run, train
+from saywhere.learn import train_to_end
 from saywhere.learn.recipe import parse_recipe
 from saywhere.models.folder import save_part
 from saywhere.models.patchioner.alignment import LinearAlignment
@@ -107,7 +106,7 @@ def build_base(
     said = [s.captions[p.stem][:_CAPTIONS] for s in sets for p in s.photos]
     _check_captions(said)
     flat = [text for texts in said for text in texts]
-    vectors = _embedded("photo captions", flat, work, text_encoder, progress).reshape(len(said), _CAPTIONS, -1)
+    vectors = kept_vectors("photo captions", flat, work, text_encoder, progress).reshape(len(said), _CAPTIONS, -1)
     counts = np.concatenate([np.full(len(s.photos), s.weight, dtype=np.float32) for s in sets])
     photo_vectors = align(features, tags, vectors, counts, detector.names, out, text_encoder, settings)
     # The first set is what the model shall see and write like; other photos lie elsewhere from their captions.
@@ -120,10 +119,10 @@ def build_base(
     style = [text for texts in (*own, *bank_texts) for text in texts]
     style_groups = [group for group, texts in enumerate((*own, *bank_texts)) for _ in texts]
     phrases = _phrases(style, work, settings, progress)
-    style_vectors = _embedded("sentences of the memory", style, work, text_encoder, progress)
-    phrase_vectors = _embedded("phrases of the memory", phrases, work, text_encoder, progress)
+    style_vectors = kept_vectors("sentences of the memory", style, work, text_encoder, progress)
+    phrase_vectors = kept_vectors("phrases of the memory", phrases, work, text_encoder, progress)
     remember(style, style_vectors, phrases, phrase_vectors, text_encoder, out / "memory.safetensors")
-    more_vectors = _embedded("more texts", list(more_texts), work, text_encoder, progress)
+    more_vectors = kept_vectors("more texts", list(more_texts), work, text_encoder, progress)
     words = Vocabulary.of_words(
         [*map(plain, style)] * 3 + [*map(plain, more_texts)], settings.vocabulary, settings.min_count
     )
@@ -354,17 +353,10 @@ def _run(
         "validate": {"every_steps": 500},
         "checkpoint": {"every_steps": 100},
     }
-    if train(parse_recipe(table, name), work / name).status == "interrupted":
-        raise KeyboardInterrupt
-    made = load_run(work / name, "last").model
-    if not isinstance(made, PrefixDecoder):
-        raise TypeError(f"the run {name} made a {type(made).__name__}")
-    return made
+    return train_to_end(parse_recipe(table, name), work / name, PrefixDecoder, "last")
 
 
-def _embedded(
-    what: str, texts: list[str], work: Path, text_encoder: TextEncoder, progress: Progress
-) -> NDArray[np.float32]:
+def kept_vectors(what: str, texts: list[str], work: Path, text_encoder: TextEncoder, progress: Progress) -> Floats32:
     """(n, d) vectors, kept in the work folder as float16."""
     stored = work / f"{what.replace(' ', '-')}.npy"
     if stored.exists() and len(kept := np.load(stored)) == len(texts):

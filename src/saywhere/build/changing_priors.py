@@ -20,8 +20,8 @@ import numpy as np
 from saywhere.build.box_questions import BoxQuestion
 from saywhere.core.errors import InvalidValue, UnknownName
 from saywhere.core.types import Floats
-from saywhere.formats.vqa import Question as VqaQuestion
-from saywhere.world.questions import Question as WorldQuestion
+from saywhere.formats.vqa import Question
+from saywhere.world.questions import SceneQuestion
 
 SIDES = ("train", "validation", "test_same", "test_changed")
 CHANGED = "test_changed"
@@ -36,11 +36,11 @@ class Asked:
     answer: str
 
 
-def asked_of(question: BoxQuestion | VqaQuestion | WorldQuestion) -> Asked:
+def asked_of(question: BoxQuestion | Question | SceneQuestion) -> Asked:
     """Image, type and true answer; of VQA's questions the answer that most people gave."""
     if isinstance(question, BoxQuestion):
         return Asked(question.image, question.question_type, question.answer)
-    if isinstance(question, WorldQuestion):
+    if isinstance(question, SceneQuestion):
         return Asked(str(question.scene), question.question_type, question.answer)
     answer = question.multiple_choice_answer
     if not answer and question.answers:

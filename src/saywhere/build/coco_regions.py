@@ -51,7 +51,7 @@ class CocoFolder:
         return found
 
 
-def read_told(path: Path) -> dict[str, list[str]]:
+def read_captions(path: Path) -> dict[str, list[str]]:
     """Photo → its captions."""
     told: dict[str, list[str]] = {}
     for record in coco_captions.read(path):

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from saywhere.atomic import write_atomic
+from saywhere.build.base import kept_vectors
 from saywhere.build.base_photos import PhotoSet, coco_set, flickr_set, held_out
 from saywhere.build.levels_data import (
     OBJECT,
@@ -31,16 +32,15 @@ from saywhere.build.levels_data import (
     references,
     row_vectors,
 )
-from saywhere.build.levels_measure import well_formed
 from saywhere.build.levels_places import place_words
-from saywhere.build.levels_texts import LEVELS
+from saywhere.build.levels_texts import LEVELS, well_formed
 from saywhere.core import InvalidFile, InvalidValue
 from saywhere.core.types import Floats32, Progress
 from saywhere.formats.hl import HLRow
 from saywhere.formats.record import InvalidRecord
 from saywhere.language.embed import TextEncoder
 from saywhere.language.vocabulary import FIRST_PIECE_ID, Vocabulary
-from saywhere.learn import load_run, train
+from saywhere.learn import train_to_end
 from saywhere.learn.recipe import Recipe, parse_recipe
 from saywhere.models.patchioner.data import Texts, save_texts
 from saywhere.models.patchioner.decoder import DecoderConfig, PrefixDecoder
@@ -75,7 +75,7 @@ class LevelSettings:
 
 
 @dataclass(frozen=True, slots=True)
-class LevelTold:
+class LevelOutputs:
     """said, wanted: by the row's number, what was written and what annotators wrote."""
 
     said: dict[int, str]
@@ -87,7 +87,7 @@ class LevelsMade:
     """told: what is said of HL's test rows, by level. well_formed: the share of scene sentences that say a place; None
     without test rows. bad: records left out."""
 
-    told: dict[str, LevelTold]
+    told: dict[str, LevelOutputs]
     well_formed: float | None
     bad: list[InvalidRecord]
 
@@ -140,12 +140,7 @@ def train_levels(
     words = Texts(work / "texts").vocabulary
     begun = begin_from(PrefixDecoder.from_pretrained(base / "decoder"), words, settings)
     begun.save_pretrained(work / "start")
-    if train(level_recipe(work, begun.config, settings), work / "run").status == "interrupted":
-        raise KeyboardInterrupt
-    made = load_run(work / "run", "last").model
-    if not isinstance(made, PrefixDecoder):
-        raise TypeError(f"the run made a {type(made).__name__}")
-    return made
+    return train_to_end(level_recipe(work, begun.config, settings), work / "run", PrefixDecoder, "last")
 
 
 def begin_from(base: PrefixDecoder, words: Vocabulary, settings: LevelSettings) -> PrefixDecoder:
@@ -175,7 +170,7 @@ def begin_from(base: PrefixDecoder, words: Vocabulary, settings: LevelSettings) 
     return network
 
 
-def tell_rows(network: PrefixDecoder, rows: Sequence[HLRow], vectors: Floats32) -> dict[str, LevelTold]:
+def tell_rows(network: PrefixDecoder, rows: Sequence[HLRow], vectors: Floats32) -> dict[str, LevelOutputs]:
     """What is said of rows at each level that they have, from the (rows, k, d) vectors of their true captions: what
     could be said of photos that were seen perfectly."""
     told = {}
@@ -183,7 +178,7 @@ def tell_rows(network: PrefixDecoder, rows: Sequence[HLRow], vectors: Floats32) 
         if wanted := references(rows, level):
             written = network.write(row_vectors(vectors[list(wanted)]), WRITING, [level] * len(wanted))
             said = dict(zip(wanted, (text.text for text in written), strict=True))
-            told[level] = LevelTold(said, wanted)
+            told[level] = LevelOutputs(said, wanted)
     return told
 
 
@@ -297,13 +292,6 @@ def _embedded(which: str, rows: Sequence[HLRow], work: Path, text_encoder: TextE
 def _vectors(
     what: str, groups: Sequence[Sequence[str]], work: Path, text_encoder: TextEncoder, progress: Progress
 ) -> Floats32:
-    """(g, k, d) vectors of length 1, kept in the work folder as float16."""
-    stored, flat = work / f"{what}.npy", [text for group in groups for text in group]
-    shape = len(groups), len(groups[0]), text_encoder.size
-    if stored.exists() and (kept := np.load(stored)).shape == shape:
-        return np.asarray(kept, dtype=np.float32)
-    vectors = text_encoder.embed(flat, progress=lambda _, done, total: progress(f"embedding {what}", done, total))
-    work.mkdir(parents=True, exist_ok=True)
-    with write_atomic(stored) as file:
-        np.save(file, vectors.reshape(shape).astype(np.float16))
-    return vectors.reshape(shape).astype(np.float32)
+    """(g, k, d) vectors of length 1 of g groups of k texts, kept in the work folder."""
+    flat = kept_vectors(what, [text for group in groups for text in group], work, text_encoder, progress)
+    return flat.reshape(len(groups), len(groups[0]), -1)

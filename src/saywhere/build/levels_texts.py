@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 from saywhere.build.base import plain
 from saywhere.build.levels_places import PLACES
+from saywhere.core import InvalidValue
+from saywhere.language.scene_labels import scene_nouns_of
 
 SCENE_START = "the picture is taken"
 """How one in eight HL answers begins; "in a kitchen", "this is in a kitchen" and the like are brought to it."""
@@ -91,3 +94,15 @@ def level_sentence(level: str, text: str) -> str | None:
 
 
 _NAMES = frozenset(name for names in PLACES.values() for name in names)
+
+
+def well_formed(sentences: Sequence[str]) -> float:
+    """The share of sentences that say "the picture is taken in …" with a noun."""
+    if not sentences:
+        raise InvalidValue("sentences", "there are none")
+    nouns = scene_nouns_of(sentences)
+    good = (
+        text.startswith(f"{SCENE_START} ") and scene_sentence(text) == text and bool(named)
+        for text, named in zip(sentences, nouns, strict=True)
+    )
+    return sum(good) / len(sentences)

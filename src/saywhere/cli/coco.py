@@ -17,20 +17,20 @@ def coco(
             help="COCO as it is published (annotations/, train2017/), or a folder with boxes.tsv.gz; see docs/data.md."
         ),
     ],
-    output: Annotated[Path, typer.Option("--out", "-o", help="The folder of the store.")],
+    output: Annotated[Path, typer.Option("--out", "-o", help="Folder to write the store to.")],
     photos: Annotated[
         Path | None,
-        typer.Option(help="The folder of photos, of any size; by default train2017 in the folder."),
+        typer.Option(help="Folder with the photos, of any size; train2017 in the folder by default."),
     ] = None,
-    saliency: Annotated[list[Path] | None, typer.Option(help="A folder of SALICON's maps (PNG).")] = None,
+    saliency: Annotated[
+        list[Path] | None, typer.Option(help="Folder of SALICON's maps (PNG). Can be repeated.")
+    ] = None,
     keep_out: Annotated[
         list[Path] | None,
-        typer.Option(
-            help="A list of photos to leave out, a number a line, beside keep_out.txt in the folder and all of val2017."
-        ),
+        typer.Option(help="List of photos to leave out as well, one number per line. Can be repeated."),
     ] = None,
-    limit: Annotated[int | None, typer.Option(min=1, help="Take the first so many photos.")] = None,
-    validation: Annotated[float, typer.Option(min=0, max=1, help="The share of photos for validation.")] = 0.02,
+    limit: Annotated[int | None, typer.Option(min=1, help="Use only this many photos, the first by number.")] = None,
+    validation: Annotated[float, typer.Option(min=0, max=1, help="Share of the photos to keep for validation.")] = 0.02,
 ) -> None:
     """Make a store of COCO's photos with their boxes, captions, questions, referring expressions and saliency.
 

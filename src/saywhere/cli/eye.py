@@ -14,9 +14,13 @@ _SHOWN = 20
 
 def eye(
     store: Annotated[Path, typer.Argument(help="A store that `saywhere build coco` made.", show_default=False)],
-    output: Annotated[Path, typer.Option("--out", "-o", help="The folder with the features.")] = Path("data/eye"),
-    limit: Annotated[int | None, typer.Option(min=1, help="Look at so many photos, those with most labels first.")] = None,
-    runtime: Annotated[str, typer.Option(help="openvino or torch; by default the first that is installed.")] = "",
+    output: Annotated[Path, typer.Option("--out", "-o", help="Folder to write the features to.")] = Path("data/eye"),
+    limit: Annotated[
+        int | None, typer.Option(min=1, help="Use only this many photos, those with most labels first.")
+    ] = None,
+    runtime: Annotated[
+        str, typer.Option(help="What runs the network: openvino or torch; the first installed by default.")
+    ] = "",
 ) -> None:
     """Look at every photo of a COCO store once, with the trunk of the eye, for `saywhere train recipes/eye.toml`.
 

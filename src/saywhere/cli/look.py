@@ -16,7 +16,9 @@ _ENDINGS = {".jpg", ".jpeg", ".png", ".webp", ".gif", ".bmp", ".tif", ".tiff", "
 def look(
     photos: Annotated[Path, typer.Argument(help="Folder with the photos.", metavar="DIR", show_default=False)],
     output: Annotated[Path, typer.Option("--out", "-o", help="Folder to write the views to.")],
-    encoder: Annotated[str, typer.Option(help="Encoder to look with.")] = "efficientnet-lite0",
+    encoder: Annotated[
+        str, typer.Option(help="Encoder: a name, or kind:checkpoint from the hub.")
+    ] = "efficientnet-lite0",
     input_px: Annotated[
         int | None, typer.Option(help="Side of the encoder's square input, in pixels; its own by default.")
     ] = None,
@@ -30,13 +32,7 @@ def look(
 
     paths = photos_in(photos)
     with stages() as show:
-        views = extract(
-            paths,
-            output,
-            open_encoder(encoder, input_px),
-            batch=batch,
-            progress=show,
-        )
+        views = extract(paths, output, open_encoder(encoder, input_px), batch=batch, progress=show)
     grid = "×".join(map(str, next(iter(views.values())).patches.shape)) if views else "nothing"
     out.print(f"{output}: {len(views):,} views of {grid} by {encoder}", markup=False)
     for name, reason in views.failed.items():

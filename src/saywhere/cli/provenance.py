@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import saywhere
-from saywhere.provenance import git_hash
+from saywhere.provenance import git_hash, sha256_of
 
 
 def provenance(files: Iterable[Path]) -> dict[str, Any]:
@@ -24,5 +24,4 @@ def _digest(path: Path) -> str:
     if path.is_dir():
         names = "\n".join(sorted(f"{p.relative_to(path)} {p.stat().st_size}" for p in path.rglob("*") if p.is_file()))
         return "names+sizes:" + hashlib.sha256(names.encode()).hexdigest()
-    with path.open("rb") as file:
-        return "sha256:" + hashlib.file_digest(file, "sha256").hexdigest()
+    return f"sha256:{sha256_of(path)}"

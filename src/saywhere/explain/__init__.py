@@ -34,7 +34,7 @@ from saywhere.explain.attention_blocks import (
     SpecialAttention,
     attention_matrix,
     block_stats,
-    measured_blocks,
+    measure_blocks,
     relation_stats,
     special_attention,
 )
@@ -48,11 +48,11 @@ from saywhere.explain.diagnosticity import (
     attended_objects,
     diagnosticity,
     frequent_objects,
-    measured_objects,
+    measure_objects,
     object_attention,
     overlap_at,
 )
-from saywhere.explain.faithfulness import Agreement, rank_agreement, top_box_iou, top_map_iou
+from saywhere.explain.faithfulness import RankAgreement, rank_agreement, top_box_iou, top_map_iou
 from saywhere.explain.gradients import (
     feature_gradients,
     grad_cam,
@@ -62,19 +62,11 @@ from saywhere.explain.gradients import (
     twice_differentiable,
 )
 from saywhere.explain.heat import patch_heat, region_heat
-from saywhere.explain.human import (
-    HumanImportances,
-    Refused,
-    human_importance,
-    human_importances,
-    mean_attention,
-    patch_boxes,
-    word_attention,
-)
+from saywhere.explain.human import human_importance, mean_attention, patch_boxes
 from saywhere.explain.informative import SceneObjects
 from saywhere.explain.occlusion import occlusion, without_top
 from saywhere.explain.probing import ClassScore, ProbeResult, ProbeRun, pooled, pooled_many, probe_table
-from saywhere.explain.region_tags import Covered, box_cover, covered_regions, region_tags
+from saywhere.explain.region_tags import Covered, Refused, box_cover, covered_regions, region_tags
 from saywhere.explain.rounds import Round, attend_rounds
 from saywhere.explain.scores import AnswerScore, Attends, MitrWordScore, PatchWordScore, Score, UpDnWordScore
 
@@ -83,7 +75,6 @@ __all__ = [
     "TAG_TO_VISION",
     "VISION_TO_TAG",
     "VISION_TO_VISION",
-    "Agreement",
     "AnswerScore",
     "AtDepth",
     "Attends",
@@ -95,7 +86,6 @@ __all__ = [
     "Covered",
     "Curve",
     "Diagnosticity",
-    "HumanImportances",
     "MitrAttending",
     "MitrWordScore",
     "ObjectAttention",
@@ -104,6 +94,7 @@ __all__ = [
     "PrefixAttending",
     "ProbeResult",
     "ProbeRun",
+    "RankAgreement",
     "Refused",
     "Removal",
     "Removals",
@@ -132,11 +123,10 @@ __all__ = [
     "gradient_importance",
     "gradient_times_input",
     "human_importance",
-    "human_importances",
     "insertion",
     "mean_attention",
-    "measured_blocks",
-    "measured_objects",
+    "measure_blocks",
+    "measure_objects",
     "object_attention",
     "occlusion",
     "overlap_at",
@@ -159,6 +149,5 @@ __all__ = [
     "twice_differentiable",
     "view_attention",
     "without_top",
-    "word_attention",
     "write_many",
 ]

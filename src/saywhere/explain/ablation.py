@@ -24,8 +24,7 @@ import numpy as np
 from saywhere.core._arrays import Bools
 from saywhere.core.errors import InvalidValue
 from saywhere.core.types import Floats, Progress
-from saywhere.explain.human import Refused
-from saywhere.explain.region_tags import Which, region_tags
+from saywhere.explain.region_tags import Refused, Which, region_tags
 from saywhere.explain.rounds import ROUND, ImageOf, rounds
 from saywhere.models.attended import Speaking
 from saywhere.models.search import BEAM, GenerationConfig, Written

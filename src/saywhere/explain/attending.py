@@ -26,7 +26,7 @@ from torch.nn import functional
 from saywhere.core.errors import InvalidValue
 from saywhere.language.vocabulary import BEGIN_ID, PAD_ID, Vocabulary
 from saywhere.language.words import plain_words
-from saywhere.models.attended import Attended, Part
+from saywhere.models.attended import Attended, TokenKind
 from saywhere.models.common.batches import Packed, padded
 from saywhere.models.common.modes import eval_mode
 from saywhere.models.mitr.layers import as_keys, causal_mask
@@ -180,7 +180,7 @@ class PrefixAttending:
         for i in range(len(blocks)):
             query, key, _ = packed.unpack(kept[f"block{i}"]).chunk(3, dim=-1)
             layers.append(_shares(query, key, decoder.config.heads, causal & as_keys(real)))
-        parts = functional.pad(_word_parts(words), (before, 0), value=int(Part.REGION)) * here[:, None]
+        parts = functional.pad(_word_parts(words), (before, 0), value=int(TokenKind.REGION)) * here[:, None]
         return _attended(layers, packed.unpack(kept["norm"]), parts, torch.full_like(parts, -1))
 
     def _vector(self, image: TaggedRegions) -> NDArray[np.float32]:
@@ -211,8 +211,8 @@ def view_attention(views: Sequence[View]) -> Attended:
     patches = torch.stack([torch.from_numpy(np.array(view.patches)).flatten(0, 1) for view in views])
     whole = torch.stack([torch.from_numpy(np.array(view.whole)) for view in views])
     b, r = rows.shape
-    parts = torch.full((b, 1 + r), int(Part.REGION))
-    parts[:, 0] = int(Part.SPECIAL)
+    parts = torch.full((b, 1 + r), int(TokenKind.REGION))
+    parts[:, 0] = int(TokenKind.SPECIAL)
     index = torch.arange(-1, r).expand(b, -1)
     return _attended([_square(rows[:, None])], torch.cat([whole[:, None], patches], dim=1), parts, index)
 
@@ -251,7 +251,7 @@ class _Regions:
     @property
     def parts(self) -> Tensor:
         """(b, r)."""
-        return self.present * int(Part.REGION)
+        return self.present * int(TokenKind.REGION)
 
     @property
     def index(self) -> Tensor:
@@ -281,8 +281,8 @@ def _read(texts: Sequence[str], count: int, vocabulary: Vocabulary | None, cut: 
 
 def _word_parts(words: Tensor) -> Tensor:
     """(b, t) what stands at each place of (b, t) ids."""
-    parts = torch.where(words == BEGIN_ID, int(Part.SPECIAL), int(Part.CAPTION))
-    return parts.masked_fill(words == PAD_ID, int(Part.PAD))
+    parts = torch.where(words == BEGIN_ID, int(TokenKind.SPECIAL), int(TokenKind.CAPTION))
+    return parts.masked_fill(words == PAD_ID, int(TokenKind.PAD))
 
 
 def _before(words: Tensor, seen: _Regions) -> tuple[Tensor, Tensor]:
@@ -306,7 +306,7 @@ def _square(rows: Tensor) -> Tensor:
 
 def _attended(layers: Sequence[Tensor], states: Tensor, parts: Tensor, index: Tensor) -> Attended:
     """With padding taken out of everything. layers: (b, heads, n, n) each."""
-    here = parts != Part.PAD
+    here = parts != TokenKind.PAD
     both = (here[:, :, None] & here[:, None, :])[:, None]
     return Attended(
         tuple(torch.where(both, layer, 0.0).cpu() for layer in layers),

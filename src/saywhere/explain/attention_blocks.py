@@ -1,6 +1,6 @@
 """Blocks of an attention matrix: how much vision and tags attend to each other, and how evenly (Sec. 5 of the paper).
 
-A block holds the numbers of the rows of one `Part` (the asker) and the columns of another (the asked):
+A block holds the numbers of the rows of one `TokenKind` (the asker) and the columns of another (the asked):
 vision→vision, vision→tag and tag→vision are those of the paper, and any other pair can be had. The paper looks at the
 first layer and takes the maximum over heads; so do the defaults here.
 
@@ -23,18 +23,18 @@ from saywhere.core._arrays import Bools, Ints
 from saywhere.core.errors import InvalidValue, UnknownName
 from saywhere.core.types import Floats, Progress
 from saywhere.explain.rounds import ROUND, ImageOf, attend_rounds
-from saywhere.models.attended import Attended, Attending, Part
+from saywhere.models.attended import Attended, Attending, TokenKind
 from saywhere.models.tagged_regions import TaggedRegions
 
 Heads = Literal["max", "mean"]
 _HEADS: Final[tuple[Heads, ...]] = get_args(Heads)
 
-Relation = tuple[Part, Part]
+Relation = tuple[TokenKind, TokenKind]
 """Who asks (rows), and who is asked (columns)."""
 
-VISION_TO_VISION: Final[Relation] = (Part.REGION, Part.REGION)
-VISION_TO_TAG: Final[Relation] = (Part.REGION, Part.TAG)
-TAG_TO_VISION: Final[Relation] = (Part.TAG, Part.REGION)
+VISION_TO_VISION: Final[Relation] = (TokenKind.REGION, TokenKind.REGION)
+VISION_TO_TAG: Final[Relation] = (TokenKind.REGION, TokenKind.TAG)
+TAG_TO_VISION: Final[Relation] = (TokenKind.TAG, TokenKind.REGION)
 
 RELATIONS: Final[Mapping[str, tuple[Relation, ...]]] = {
     "vision→vision": (VISION_TO_VISION,),
@@ -98,7 +98,7 @@ def joined_heads(attended: Attended, layer: int = 0, heads: Heads = "max") -> Fl
 
 
 def block_mask(parts: Ints, relations: Iterable[Relation]) -> Bools:
-    """(b, n, n) which numbers of a matrix belong to any of these relations. parts: (b, n) of `Part`."""
+    """(b, n, n) which numbers of a matrix belong to any of these relations. parts: (b, n) of `TokenKind`."""
     mask = np.zeros((*parts.shape, parts.shape[1]), np.bool_)
     for asker, asked in relations:
         mask |= (parts == asker)[:, :, None] & (parts == asked)[:, None, :]
@@ -106,7 +106,7 @@ def block_mask(parts: Ints, relations: Iterable[Relation]) -> Bools:
 
 
 def parts_of(attended: Attended) -> Ints:
-    """(b, n) of `Part`."""
+    """(b, n) of `TokenKind`."""
     parts: Ints = attended.parts.cpu().numpy().astype(np.int64)
     return parts
 
@@ -130,7 +130,7 @@ def relation_stats(
     return {name: _stats(values, block_mask(parts, pairs)) for name, pairs in relations.items()}
 
 
-def measured_blocks(
+def measure_blocks(
     model: Attending,
     ids: Sequence[str],
     image_of: ImageOf,
@@ -187,7 +187,7 @@ class SpecialAttention:
     """
 
     share: Floats
-    parts: tuple[Part, ...]
+    parts: tuple[TokenKind, ...]
 
     @property
     def mean(self) -> Floats:
@@ -206,18 +206,18 @@ class SpecialAttention:
         return cls(np.concatenate([one.share for one in parts]), parts[0].parts)
 
 
-ASKERS: Final = (Part.CAPTION, Part.TAG, Part.REGION, Part.SPECIAL)
+ASKERS: Final = (TokenKind.CAPTION, TokenKind.TAG, TokenKind.REGION, TokenKind.SPECIAL)
 
 
 def separators(attended: Attended) -> Bools:
     """(b, n) the special tokens but the first place: [SEP], where an input begins with [CLS] as BERT's do."""
-    special = np.array(parts_of(attended) == Part.SPECIAL, np.bool_)
+    special = np.array(parts_of(attended) == TokenKind.SPECIAL, np.bool_)
     special[:, :1] = False
     return special
 
 
 def special_attention(
-    attended: Attended, *, asked: Bools | None = None, askers: Sequence[Part] = ASKERS, heads: Heads = "mean"
+    attended: Attended, *, asked: Bools | None = None, askers: Sequence[TokenKind] = ASKERS, heads: Heads = "mean"
 ) -> SpecialAttention:
     """How much of their attention the askers give to special tokens in each layer.
 
@@ -242,7 +242,7 @@ def special_attention(
 class Span:
     """A run of places of one part: start up to, not with, stop."""
 
-    part: Part
+    part: TokenKind
     start: int
     stop: int
 
@@ -280,29 +280,29 @@ def attention_matrix(
     parts, index = parts_of(attended), attended.index.cpu().numpy()
     if not 0 <= number < len(parts):
         raise InvalidValue("image", f"{number} is not one of {len(parts)} in the batch")
-    kept = np.flatnonzero((parts[number] != Part.PAD) | padding)
+    kept = np.flatnonzero((parts[number] != TokenKind.PAD) | padding)
     values = joined_heads(attended, layer, heads)[number][np.ix_(kept, kept)]
-    kinds = [Part(int(kind)) for kind in parts[number][kept]]
+    kinds = [TokenKind(int(kind)) for kind in parts[number][kept]]
     said = iter(words)
     labels = []
     for place, kind in zip(kept, kinds, strict=True):
         own = int(index[number, place])
         match kind:
-            case Part.PAD:
+            case TokenKind.PAD:
                 labels.append("[PAD]")
-            case Part.SPECIAL:
+            case TokenKind.SPECIAL:
                 labels.append(specials[0] if place == 0 else specials[1])
-            case Part.CAPTION:
+            case TokenKind.CAPTION:
                 labels.append(next(said, str(place)))
-            case Part.TAG:
+            case TokenKind.TAG:
                 labels.append(image.tags[own])
-            case Part.REGION:
+            case TokenKind.REGION:
                 # The image as a whole, in models that do not look at regions one by one, has no number.
                 labels.append(str(own) if own >= 0 else "image")
     return AttentionMatrix(values, tuple(labels), _spans(kinds))
 
 
-def _spans(kinds: Sequence[Part]) -> tuple[Span, ...]:
+def _spans(kinds: Sequence[TokenKind]) -> tuple[Span, ...]:
     starts = [i for i, kind in enumerate(kinds) if i == 0 or kinds[i - 1] is not kind]
     return tuple(
         Span(kinds[start], start, stop) for start, stop in zip(starts, [*starts[1:], len(kinds)], strict=False)

@@ -27,7 +27,7 @@ from saywhere.explain.attention_blocks import Heads, joined_heads, parts_of
 from saywhere.explain.region_tags import region_tags
 from saywhere.explain.rounds import ROUND, ImageOf, attend_rounds
 from saywhere.metrics.ranking import Ranking, average_overlap, iou_at, rank_biased_overlap, ranking_from_scores
-from saywhere.models.attended import Attended, Attending, Part
+from saywhere.models.attended import Attended, Attending, TokenKind
 from saywhere.models.tagged_regions import TaggedRegions
 
 Places = Literal["tags", "regions", "both"]
@@ -48,9 +48,9 @@ class ObjectAttention:
 
     received: (m,) for each place, the mean over the askers of what each gives it, so that images with many askers do
         not weigh more. names: for each place the names of the objects it shows: a tag's own, those of a region's tags;
-        none for a region without tags. kinds: (m,) of `Part`: tags or regions. owners: (m,) which tag or region; a tag
-        of several pieces has several places, and receives at all of them. objects: the names of the image's tags, one
-        for each.
+        none for a region without tags. kinds: (m,) of `TokenKind`: tags or regions. owners: (m,) which tag or region; a
+        tag of several pieces has several places, and receives at all of them. objects: the names of the image's tags,
+        one for each.
     """
 
     received: Floats
@@ -65,7 +65,7 @@ def object_attention(
     images: Sequence[TaggedRegions],
     *,
     places: Places = "tags",
-    askers: Sequence[Part] = (Part.REGION, Part.TAG),
+    askers: Sequence[TokenKind] = (TokenKind.REGION, TokenKind.TAG),
     layer: int = 0,
     heads: Heads = "max",
 ) -> list[ObjectAttention]:
@@ -81,17 +81,19 @@ def object_attention(
         raise InvalidValue("images", f"there are {len(images)}, but attention is of {len(attended.parts)}")
     values, parts, index = joined_heads(attended, layer, heads), parts_of(attended), attended.index.cpu().numpy()
     asks = np.isin(parts, [int(asker) for asker in askers])
-    counted = {"tags": (Part.TAG,), "regions": (Part.REGION,), "both": (Part.TAG, Part.REGION)}[places]
+    counted = {"tags": (TokenKind.TAG,), "regions": (TokenKind.REGION,), "both": (TokenKind.TAG, TokenKind.REGION)}[
+        places
+    ]
     found = []
     for number, image in enumerate(images):
         rows = values[number][asks[number]]
         received = rows.mean(axis=0) if len(rows) else np.zeros(parts.shape[1])
         # The image as a whole (index −1) shows no object of its own.
         kept = np.flatnonzero(np.isin(parts[number], counted) & (index[number] >= 0))
-        shown = region_tags(image) if Part.REGION in counted else None
+        shown = region_tags(image) if TokenKind.REGION in counted else None
         names = tuple(
             (image.tags[own],)
-            if shown is None or kind == Part.TAG
+            if shown is None or kind == TokenKind.TAG
             else tuple(sorted({image.tags[tag] for tag in np.flatnonzero(shown[own])}))
             for kind, own in zip(parts[number][kept], index[number][kept], strict=True)
         )
@@ -100,13 +102,13 @@ def object_attention(
     return found
 
 
-def measured_objects(
+def measure_objects(
     model: Attending,
     ids: Sequence[str],
     image_of: ImageOf,
     *,
     places: Places = "tags",
-    askers: Sequence[Part] = (Part.REGION, Part.TAG),
+    askers: Sequence[TokenKind] = (TokenKind.REGION, TokenKind.TAG),
     layer: int = 0,
     heads: Heads = "max",
     batch: int = ROUND,

@@ -21,7 +21,7 @@ from saywhere.metrics.referring import box_iou
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Agreement:
+class RankAgreement:
     """Rank correlations, one for each item; NaN where there is no order to compare.
 
     each: (b,). Undefined: fewer than two regions that both sides rank, or all of them equal on one side.
@@ -40,7 +40,7 @@ class Agreement:
         return float(defined.mean()) if len(defined) else math.nan
 
 
-def rank_agreement(importance: ArrayLike, other: ArrayLike, present: ArrayLike) -> Agreement:
+def rank_agreement(importance: ArrayLike, other: ArrayLike, present: ArrayLike) -> RankAgreement:
     """Spearman's correlation of two importances (b, r) over the regions present (b, r) of each item.
 
     With `occlusion` as the other: faithfulness. With human importance: grounding. Ties share their mean rank; a region
@@ -49,7 +49,7 @@ def rank_agreement(importance: ArrayLike, other: ArrayLike, present: ArrayLike) 
     one = owned(importance, "importance", (None, None), finite=False)
     two = owned(other, "importance to compare with", one.shape, finite=False)
     here = _booleans(present, one.shape)
-    return Agreement(
+    return RankAgreement(
         np.array([spearman(a[p], b[p], nan_policy="omit") for a, b, p in zip(one, two, here, strict=True)], np.float64)
     )
 

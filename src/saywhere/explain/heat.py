@@ -14,12 +14,12 @@ from saywhere.core.frame import Frame
 from saywhere.core.types import Floats
 from saywhere.explain.human import patch_boxes
 
-Part = Literal["for", "against"]
+Side = Literal["for", "against"]
 _PARTS = ("for", "against")
 
 
 def region_heat(
-    importance: ArrayLike, boxes_xyxy: ArrayLike, shape: tuple[int, int] = DEFAULT_SHAPE, *, part: Part = "for"
+    importance: ArrayLike, boxes_xyxy: ArrayLike, shape: tuple[int, int] = DEFAULT_SHAPE, *, part: Side = "for"
 ) -> Floats:
     """(h, w) in [0, 1]: each place is as hot as the most important region over it, the hottest region 1.
 
@@ -43,7 +43,7 @@ def region_heat(
 
 
 def patch_heat(
-    importance: ArrayLike, frame: Frame, shape: tuple[int, int] = DEFAULT_SHAPE, *, part: Part = "for"
+    importance: ArrayLike, frame: Frame, shape: tuple[int, int] = DEFAULT_SHAPE, *, part: Side = "for"
 ) -> Floats:
     """`region_heat` of the patches of a frame: (rows · cols,) row by row, or (rows, cols)."""
     values = np.ravel(np.asarray(importance, dtype=np.float64))

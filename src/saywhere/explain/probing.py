@@ -27,7 +27,7 @@ from saywhere.core.errors import InvalidValue, UnknownName, require
 from saywhere.core.types import Floats, Progress
 from saywhere.explain.attention_blocks import parts_of
 from saywhere.explain.rounds import ROUND, ImageOf, attend_rounds
-from saywhere.models.attended import Attended, Attending, Part
+from saywhere.models.attended import Attended, Attending, TokenKind
 
 Over = Literal["all", "inputs"]
 Probe = Literal["forest", "mlp", "random", "majority"]
@@ -40,19 +40,19 @@ _HIDDEN: Final = (16, 16, 16)
 _MAX_ITERATIONS: Final = 1000
 
 
-def pooled(attended: Attended, over: Over | Part = "all") -> Floats:
+def pooled(attended: Attended, over: Over | TokenKind = "all") -> Floats:
     """(b, d) the mean of the last layer's states over what is there; NaN for an image where nothing is.
 
     over: "all" but padding, as the paper has it ("across the inputs"); "inputs", tags and regions without the special
     tokens; or one part.
     """
     parts = parts_of(attended)
-    if isinstance(over, Part):
+    if isinstance(over, TokenKind):
         kept = parts == over
     elif over == "all":
-        kept = parts != Part.PAD
+        kept = parts != TokenKind.PAD
     elif over == "inputs":
-        kept = (parts == Part.TAG) | (parts == Part.REGION)
+        kept = (parts == TokenKind.TAG) | (parts == TokenKind.REGION)
     else:
         raise UnknownName("places to take the mean over", str(over), get_args(Over))
     states: Floats = attended.states.detach().double().cpu().numpy()
@@ -67,7 +67,7 @@ def pooled_many(
     ids: Sequence[str],
     image_of: ImageOf,
     *,
-    over: Over | Part = "all",
+    over: Over | TokenKind = "all",
     batch: int = ROUND,
     progress: Progress | None = None,
 ) -> Floats:

@@ -17,7 +17,6 @@ from numpy.typing import ArrayLike
 from saywhere.core._arrays import Bools
 from saywhere.core.errors import InvalidValue, UnknownName
 from saywhere.core.types import Floats
-from saywhere.explain.human import Refused
 from saywhere.explain.rounds import ImageOf
 from saywhere.metrics.referring import box_iou, checked_boxes
 from saywhere.models.tagged_regions import TaggedRegions
@@ -64,6 +63,17 @@ def region_tags(image: TaggedRegions, *, which: Which = "all", iou: float = IOU,
         best = np.where(shown, likeness, -1.0).argmax(axis=1)
         shown &= np.arange(len(image.tags)) == best[:, None]
     return shown
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """Something that could not be used: whose it is, and what is wrong with it."""
+
+    name: str
+    reason: str
+
+    def __str__(self) -> str:
+        return f"{self.name}: {self.reason}"
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -20,9 +20,9 @@ from saywhere.models.mitr.layers import nowhere, rows_of
 from saywhere.models.mitr.network import MITR
 from saywhere.models.patchioner.aggregation import LearnedAggregation
 from saywhere.models.patchioner.decoder import PrefixDecoder
-from saywhere.models.updown.captioner import Spoken, UpDnCaptioner
+from saywhere.models.updown.captioner import CaptionerOutput, UpDnCaptioner
 from saywhere.models.updown.objective import answer_score
-from saywhere.models.updown.vqa import Answered, UpDnVqa
+from saywhere.models.updown.vqa import UpDnVqa, VqaOutput
 
 
 class Score(Protocol):
@@ -83,9 +83,9 @@ class AnswerScore:
         """(n, r) the network's shares of attention."""
         return self._answered(features, present, items).attention
 
-    def _answered(self, features: Tensor, present: Tensor, items: Tensor) -> Answered:
+    def _answered(self, features: Tensor, present: Tensor, items: Tensor) -> VqaOutput:
         boxes, pointed = _taken(self.boxes, items), _taken(self.pointed, items)
-        answered: Answered = self.model(features, present, self.questions[items], boxes=boxes, pointed=pointed)
+        answered: VqaOutput = self.model(features, present, self.questions[items], boxes=boxes, pointed=pointed)
         return answered
 
 
@@ -114,10 +114,10 @@ class UpDnWordScore:
         """(n, r) where the network looks as it says the word."""
         return _at_place(self._spoken(features, present, items).attention, self.places[items])
 
-    def _spoken(self, features: Tensor, present: Tensor, items: Tensor) -> Spoken:
+    def _spoken(self, features: Tensor, present: Tensor, items: Tensor) -> CaptionerOutput:
         read = self.words[items][:, : int(self.places.max())]
         boxes, pointed = _taken(self.boxes, items), _taken(self.pointed, items)
-        spoken: Spoken = self.model(features, present, read, boxes=boxes, pointed=pointed)
+        spoken: CaptionerOutput = self.model(features, present, read, boxes=boxes, pointed=pointed)
         return spoken
 
 

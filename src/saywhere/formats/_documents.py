@@ -18,7 +18,7 @@ import msgspec
 
 from saywhere.core.errors import InvalidFile, InvalidValue
 from saywhere.formats._json_lines import explain, key_given_twice
-from saywhere.formats._scan import CUT_OFF, Part, keys_of, parts, skip_space
+from saywhere.formats._scan import CUT_OFF, JsonSlice, keys_of, parts, skip_space
 from saywhere.formats.files import open_bytes, read_bytes, read_lines
 from saywhere.formats.record import InvalidRecord, excerpt
 
@@ -95,12 +95,12 @@ class Node:
             return self.invalid(reason, place)
         return value if twice is None else self.invalid("the key is given twice", twice)
 
-    def _step_to(self, part: Part) -> str:
+    def _step_to(self, part: JsonSlice) -> str:
         if part.key.isidentifier():
             return f".{part.key}" if self.where else part.key
         return "" if part.problem and not part.key else f'["{excerpt(part.key)}"]'
 
-    def _child(self, part: Part, where: str) -> Node:
+    def _child(self, part: JsonSlice, where: str) -> Node:
         cut = part.problem == CUT_OFF and self.text[part.start : part.start + 1] in (b"{", b"[")
         return Node(self.path, self.text, part.start, part.end, where, self.line, cut)
 
@@ -110,7 +110,7 @@ class Node:
 
 
 @dataclass(frozen=True, slots=True)
-class Item(Generic[T]):
+class Decoded(Generic[T]):
     """A decoded value and where it came from."""
 
     node: Node
@@ -156,17 +156,17 @@ def listed(found: dict[str, Node], name: str, path: str) -> Iterator[Node | Inva
 
 def decoded(
     nodes: Iterable[Node | InvalidRecord], decoder: msgspec.json.Decoder[T]
-) -> Iterator[Item[T] | InvalidRecord]:
+) -> Iterator[Decoded[T] | InvalidRecord]:
     """Each node decoded, in order, bad ones as InvalidRecord."""
     for node in nodes:
         if isinstance(node, InvalidRecord):
             yield node
             continue
         value = node.decode(decoder)
-        yield value if isinstance(value, InvalidRecord) else Item(node, value)
+        yield value if isinstance(value, InvalidRecord) else Decoded(node, value)
 
 
-def built(items: Iterable[Item[T] | InvalidRecord], make: Callable[[T], V]) -> Iterator[V | InvalidRecord]:
+def built(items: Iterable[Decoded[T] | InvalidRecord], make: Callable[[T], V]) -> Iterator[V | InvalidRecord]:
     """What `make` makes of each item. An InvalidValue that it raises becomes the item's InvalidRecord."""
     for item in items:
         if isinstance(item, InvalidRecord):
@@ -180,7 +180,7 @@ def built(items: Iterable[Item[T] | InvalidRecord], make: Callable[[T], V]) -> I
             yield value
 
 
-def lines(path: str | Path, decoder: msgspec.json.Decoder[T]) -> Iterator[Item[T] | InvalidRecord]:
+def lines(path: str | Path, decoder: msgspec.json.Decoder[T]) -> Iterator[Decoded[T] | InvalidRecord]:
     """Each line of a JSON-lines file, decoded."""
     for line in read_lines(path):
         if isinstance(line, InvalidRecord):

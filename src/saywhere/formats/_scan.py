@@ -35,7 +35,7 @@ _BRACKET_OR_STRING = re.compile(_STRING + rb"|[\[\]{}]", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class JsonSlice:
     """A member of an object or an item of a list: text[start:end].
 
     key: the member's; empty in lists. index: its place among its siblings. problem: why it cannot be used, or empty.
@@ -48,7 +48,7 @@ class Part:
     problem: str = ""
 
 
-def parts(text: bytes, start: int, *, root: bool = False) -> Iterator[Part]:
+def parts(text: bytes, start: int, *, root: bool = False) -> Iterator[JsonSlice]:
     """The parts of the object or list that opens at `start`. A part with a problem may be followed by others.
 
     root: nothing but white space may follow the closing bracket.
@@ -64,15 +64,15 @@ def parts(text: bytes, start: int, *, root: bool = False) -> Iterator[Part]:
         if keyed:
             found = _KEY.match(text, at)
             if not found:
-                yield Part("", index, at, len(text), "a key in quotes and a colon should stand here")
+                yield JsonSlice("", index, at, len(text), "a key in quotes and a colon should stand here")
                 return
             key, problem = _decoded_key(found[1])
             at = found.end()
         end = value_end(text, at)
         if end is None or end == at:
-            yield Part(key, index, at, len(text), CUT_OFF if end is None else "a value should stand here")
+            yield JsonSlice(key, index, at, len(text), CUT_OFF if end is None else "a value should stand here")
             return
-        yield Part(key, index, at, end, problem)
+        yield JsonSlice(key, index, at, end, problem)
         index, mark = index + 1, skip_space(text, end)
         if text[mark : mark + 1] != b",":
             break
@@ -80,7 +80,7 @@ def parts(text: bytes, start: int, *, root: bool = False) -> Iterator[Part]:
     if text[mark : mark + 1] == close:
         yield from _after(text, mark + 1, index, root)
     else:
-        yield Part("", index, mark, len(text), f"a comma or {close.decode()!r} should stand here")
+        yield JsonSlice("", index, mark, len(text), f"a comma or {close.decode()!r} should stand here")
 
 
 def value_end(text: bytes, start: int) -> int | None:
@@ -125,10 +125,10 @@ def _deep_end(text: bytes, start: int) -> int | None:
     return None
 
 
-def _after(text: bytes, at: int, index: int, root: bool) -> Iterator[Part]:
+def _after(text: bytes, at: int, index: int, root: bool) -> Iterator[JsonSlice]:
     rest = skip_space(text, at)
     if root and rest < len(text):
-        yield Part("", index, rest, len(text), "there is more text after the end of the document")
+        yield JsonSlice("", index, rest, len(text), "there is more text after the end of the document")
 
 
 def _decoded_key(raw: bytes) -> tuple[str, str]:

@@ -21,7 +21,7 @@ import msgspec
 
 from saywhere.core.errors import InvalidFile, InvalidValue
 from saywhere.formats import coco_instances
-from saywhere.formats._documents import Id, Item, built, decoded, document, item_keys
+from saywhere.formats._documents import Decoded, Id, built, decoded, document, item_keys
 from saywhere.formats.coco_instances import Instance
 from saywhere.formats.files import read_bytes
 from saywhere.formats.record import InvalidRecord
@@ -103,7 +103,7 @@ def read(path: str | Path, instances: str | Path | None = None) -> Iterator[Refe
     refs = list(decoded(root.items(), _REF))
     objects: dict[int | str, Instance] | None = None
     if instances is not None:
-        wanted = {item.value.ann_id for item in refs if isinstance(item, Item)}
+        wanted = {item.value.ann_id for item in refs if isinstance(item, Decoded)}
         objects = {
             value.annotation_id: value
             for value in coco_instances.read(instances)

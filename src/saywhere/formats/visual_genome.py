@@ -22,7 +22,7 @@ import msgspec
 
 from saywhere.core.errors import InvalidFile, InvalidValue
 from saywhere.formats._boxes import BoxXywh, BoxXyxy, Side, check_box, check_size, fractions, xyxy
-from saywhere.formats._documents import Id, Item, Node, built, decoded, document, item_keys
+from saywhere.formats._documents import Decoded, Id, Node, built, decoded, document, item_keys
 from saywhere.formats.record import InvalidRecord
 
 
@@ -91,7 +91,7 @@ def read(path: str | Path, image_data: str | Path | None = None) -> Iterator[Reg
     if image_data is not None:
         sizes = {}
         for item in decoded(_list(image_data).items(), _SIZE):
-            if isinstance(item, Item):
+            if isinstance(item, Decoded):
                 sizes[item.value.image_id] = item.value
             else:
                 yield item

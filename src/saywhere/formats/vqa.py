@@ -22,8 +22,8 @@ import msgspec
 
 from saywhere.core.errors import InvalidFile, InvalidValue
 from saywhere.formats._documents import (
+    Decoded,
     Id,
-    Item,
     Node,
     decoded,
     document,
@@ -97,7 +97,7 @@ def sniff(path: Path, head: bytes) -> bool:
 def read(path: str | Path, annotations: str | Path | None = None) -> Iterator[Question | InvalidRecord]:
     """One value for each question. annotations: the file with their answers."""
     nodes, problems = _entries(path, "questions")
-    answers: dict[int | str, Item[_Answers]] = {}
+    answers: dict[int | str, Decoded[_Answers]] = {}
     if annotations is not None:
         answer_nodes, answer_problems = _entries(annotations, "annotations")
         for item in decoded(answer_nodes, _ANSWERS):
@@ -134,7 +134,7 @@ def _entries(path: str | Path, name: str) -> tuple[Iterator[Node | InvalidRecord
     return (root.items() if bare else listed(found, name, root.path)), problems
 
 
-def _joined(question: _Question, answers: dict[int | str, Item[_Answers]] | None) -> Question:
+def _joined(question: _Question, answers: dict[int | str, Decoded[_Answers]] | None) -> Question:
     plain = Question(question.question_id, question.image_id, question.question, coco_split=question.coco_split)
     if answers is None:
         return plain

@@ -6,7 +6,6 @@ where a word is would wait for them every time.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -14,6 +13,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from saywhere.assets.checkpoint import read_json, read_tensors
 from saywhere.core.errors import InvalidFile
 
 _NEEDED = ("num_hidden_layers", "num_attention_heads", "layer_norm_eps", "hidden_size")
@@ -72,15 +72,8 @@ class Bert:
 
 def load_bert(folder: str | Path) -> Bert:
     """A BERT from a folder with config.json and model.safetensors, as transformers writes them."""
-    from safetensors import SafetensorError
-    from safetensors.torch import load_file
-
     path = Path(folder)
-    try:
-        config = json.loads((path / "config.json").read_text(encoding="utf-8"))
-        tensors = load_file(path / "model.safetensors")
-    except (OSError, ValueError, SafetensorError) as error:
-        raise InvalidFile(path, f"cannot be read as a BERT: {error}") from error
+    config, tensors = read_json(path / "config.json"), read_tensors(path / "model.safetensors")
     absent = [key for key in _NEEDED if not isinstance(config.get(key), int | float)]
     if absent or config.get("hidden_act") != "gelu" or config.get("position_embedding_type", "absolute") != "absolute":
         raise InvalidFile(path / "config.json", "does not describe a BERT with GELU and absolute positions")

@@ -2,48 +2,31 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors import SafetensorError
-from safetensors.torch import load_file
 from torch import Tensor, nn
 
-from saywhere.assets import AssetUnavailable
-from saywhere.core.errors import InvalidFile, InvalidValue, require
+from saywhere.assets.checkpoint import TOKENIZER, find_checkpoint, read_tensors
+from saywhere.core.errors import InvalidFile, InvalidValue
 from saywhere.core.types import Progress
-from saywhere.language.embed import Vectors, embed_by_length, open_tokenizer, quiet_loading
+from saywhere.language.embed import Vectors, embed_by_length, open_tokenizer
+from saywhere.provenance import sha256_of
 
-_FILES = ["config.json", "tokenizer.json", "model*.safetensors", "model.safetensors.index.json"]
 # The released projections call the second layer by either name.
 _SECOND_LAYERS = ("linear_layer2", "hidden_layers.0")
 
 
 def open_clip_text(source: str) -> ClipText:
     """The text side of a CLIP: source is a folder, or the name of a checkpoint on the hub."""
-    folder = _folder_of(source)
-    weights = sorted(folder.glob("*.safetensors"))
-    for name, there in (("tokenizer.json", (folder / "tokenizer.json").is_file()), ("*.safetensors", bool(weights))):
-        if not there:
-            raise InvalidFile(folder, f"holds no {name}", "nothing pickled is loaded; convert the checkpoint first")
-    transformers = require("transformers", needed_for="CLIP's text encoder", extra="models")
-    try:
-        with quiet_loading():
-            network, info = transformers.CLIPTextModelWithProjection.from_pretrained(
-                folder, local_files_only=True, use_safetensors=True, output_loading_info=True
-            )
-    except (OSError, ValueError, RuntimeError, SafetensorError) as error:
-        raise InvalidFile(folder, f"cannot be read as a CLIP text encoder: {error}") from error
-    if missing := sorted(info["missing_keys"]):
-        raise InvalidFile(folder, f"lacks {len(missing)} tensors of a CLIP text encoder, first {missing[0]!r}")
-    digest = hashlib.sha256()
-    for path in (folder / "config.json", folder / "tokenizer.json", *weights):
-        with path.open("rb") as file:
-            digest.update(hashlib.file_digest(file, "sha256").digest())
-    return ClipText(network, folder / "tokenizer.json", f"clip:{source}", digest.hexdigest())
+    checkpoint = find_checkpoint(source)
+    tokenizer = checkpoint.folder / TOKENIZER
+    if not tokenizer.is_file():
+        raise InvalidFile(checkpoint.folder, f"holds no {TOKENIZER}")
+    network = checkpoint.load("CLIPTextModelWithProjection", ("clip", "clip_text_model"))
+    return ClipText(network, tokenizer, f"clip:{source}", checkpoint.sha256(TOKENIZER))
 
 
 def open_talk2dino_text(source: str) -> Talk2DinoText:
@@ -54,9 +37,7 @@ def open_talk2dino_text(source: str) -> Talk2DinoText:
             "text encoder", f"'talk2dino:{source}' is not of two parts", "talk2dino:CHECKPOINT+PROJECTION.safetensors"
         )
     projection = load_talk2dino_projection(file)
-    with Path(file).open("rb") as opened:
-        digest = hashlib.file_digest(opened, "sha256").hexdigest()
-    return Talk2DinoText(open_clip_text(checkpoint), projection, digest)
+    return Talk2DinoText(open_clip_text(checkpoint), projection, sha256_of(Path(file)))
 
 
 class ClipText:
@@ -139,10 +120,7 @@ class Talk2DinoProjection(nn.Module):
 
 def load_talk2dino_projection(path: str | Path) -> Talk2DinoProjection:
     """A projection from safetensors under the released names: linear_layer, and linear_layer2 or hidden_layers.0."""
-    try:
-        tensors = load_file(path)
-    except (SafetensorError, OSError) as error:
-        raise InvalidFile(path, f"cannot be read as safetensors: {error}") from error
+    tensors = read_tensors(path)
     second = next((name for name in _SECOND_LAYERS if f"{name}.weight" in tensors), _SECOND_LAYERS[0])
     names = {
         f"{ours}.{kind}": f"{theirs}.{kind}"
@@ -161,21 +139,3 @@ def load_talk2dino_projection(path: str | Path) -> Talk2DinoProjection:
     except RuntimeError as error:
         raise InvalidFile(path, f"its two layers do not fit each other: {error}") from error
     return projection
-
-
-def _folder_of(source: str) -> Path:
-    """The folder of a checkpoint, brought from the hub if it is a name and not yet in the hub's cache."""
-    folder = Path(source).expanduser()
-    if folder.is_dir():
-        return folder
-    if source.count("/") != 1 or source.startswith((".", "/", "~")):
-        raise InvalidFile(source, "is no folder, nor the name of a checkpoint on the hub", "owner/name")
-    hub = require("huggingface_hub", needed_for="fetching a checkpoint from the hub", extra="models")
-    try:
-        return Path(hub.snapshot_download(source, allow_patterns=_FILES))
-    except (OSError, ValueError) as error:
-        reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
-        how = (
-            f"connect to the network once (HF_HUB_OFFLINE unset), or bring the folder that `hf download {source}` makes"
-        )
-        raise AssetUnavailable(source, f"is no folder here, and the hub does not give it: {reason}", how) from error

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
@@ -151,21 +149,6 @@ def open_tokenizer(path: Path, most_tokens: int) -> Any:
     tokenizer.enable_truncation(most_tokens)
     tokenizer.no_padding()
     return tokenizer
-
-
-@contextmanager
-def quiet_loading() -> Iterator[None]:
-    """No bars, and no word on tensors that a part of a network leaves unread. What is missing is checked by us."""
-    spoken = require("transformers.utils.logging", needed_for="reading a checkpoint", extra="models")
-    level, bars = spoken.get_verbosity(), spoken.is_progress_bar_enabled()
-    spoken.set_verbosity(logging.ERROR)
-    spoken.disable_progress_bar()
-    try:
-        yield
-    finally:
-        spoken.set_verbosity(level)
-        if bars:
-            spoken.enable_progress_bar()
 
 
 def _require_models(name: str) -> None:

@@ -29,18 +29,6 @@ _LONGEST_PHRASE = 8
 _AT_ONCE = 256
 
 
-def nouns_of(sentences: Sequence[str]) -> list[tuple[str, ...]]:
-    """For each sentence the things it names, each once, in their order: lower case, singular, compounds together.
-
-    "Two dogs near a traffic light" → ("dog", "traffic light").
-    """
-    found = []
-    for doc in english().pipe(_lowered(sentences), batch_size=_AT_ONCE):
-        names = (_name(token) for token in doc if token.pos_ in ("NOUN", "PROPN") and token.dep_ != "compound")
-        found.append(tuple(dict.fromkeys(name for name in names if name not in _NO_THINGS)))
-    return found
-
-
 def region_phrases(sentences: Sequence[str], progress: Progress | None = None) -> Counter[str]:
     """The short phrases in the sentences that a region of a photo could be called by, and how often each is there.
 

@@ -73,7 +73,7 @@ def align_words(sound: Sound, words: Sequence[str]) -> tuple[Word, ...]:
         _check_length(parts, len(words), len(frames))
         segments = _segments(decoder, parts, speech)
         if segments is not None:
-            return _words(words, _heard(parts, segments), frames)
+            return _words(words, _recognised(parts, segments), frames)
     raise _unfit()
 
 
@@ -142,7 +142,7 @@ def _steps(parts: Sequence[_Part]) -> list[tuple[int, int, float] | tuple[int, i
     return steps + [(end + skipped, end + _MOST_SKIPPED, 1.0) for skipped in range(_MOST_SKIPPED)]
 
 
-def _heard(parts: Sequence[_Part], segments: Sequence[Any]) -> list[tuple[_Part, Any]]:
+def _recognised(parts: Sequence[_Part], segments: Sequence[Any]) -> list[tuple[_Part, Any]]:
     """The parts that were heard, each with its segment. InvalidValue if they are too few or fit badly."""
     heard: list[tuple[_Part, Any]] = []
     waiting = iter(parts)
@@ -165,7 +165,7 @@ def _words(words: Sequence[str], heard: Sequence[tuple[_Part, Any]], frames: NDA
     for part, segment in heard:
         start_s, end_s = _window(frames[segment.start_frame : segment.end_frame + 1])
         windows[part.word] = windows.get(part.word, (start_s, end_s))[0], end_s
-    return split_words(_with_unheard(words, windows))
+    return split_words(_with_unrecognised(words, windows))
 
 
 def _window(frames: NDArray[np.int64]) -> tuple[float, float]:
@@ -175,7 +175,7 @@ def _window(frames: NDArray[np.int64]) -> tuple[float, float]:
     return float(side[0]) / FRAMES_PER_S, float(side[-1] + 1) / FRAMES_PER_S
 
 
-def _with_unheard(words: Sequence[str], windows: dict[int, tuple[float, float]]) -> list[Utterance]:
+def _with_unrecognised(words: Sequence[str], windows: dict[int, tuple[float, float]]) -> list[Utterance]:
     """All words: those that were not heard share the pause before the next that was, if there is one."""
     utterances: list[Utterance] = []
     first, last = min(windows), max(windows)

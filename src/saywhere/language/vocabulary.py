@@ -8,12 +8,13 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from saywhere.atomic import write_atomic
 from saywhere.core.errors import InvalidFile, InvalidValue, UnknownName, require
@@ -48,8 +49,41 @@ class Spelled:
     owners: tuple[int, ...]
 
 
+class JsonFile(ABC):
+    """A value that is kept as a JSON file of its own."""
+
+    @abstractmethod
+    def to_json(self) -> str: ...
+
+    @classmethod
+    @abstractmethod
+    def from_json(cls, text: str) -> Self: ...
+
+    @property
+    def fingerprint(self) -> str:
+        """SHA-256 of what the ids mean."""
+        return hashlib.sha256(self.to_json().encode()).hexdigest()
+
+    def save(self, path: str | Path) -> None:
+        """Write the file whole or not at all."""
+        with write_atomic(path) as file:
+            file.write(self.to_json().encode("utf-8"))
+
+    @classmethod
+    def load(cls, path: str | Path) -> Self:
+        """What `save` wrote; InvalidFile says what is wrong with anything else."""
+        try:
+            return cls.from_json(Path(path).read_text(encoding="utf-8"))
+        except OSError as error:
+            raise InvalidFile(path, f"cannot be opened: {error.strerror or error}") from error
+        except UnicodeDecodeError as error:
+            raise InvalidFile(path, "is not UTF-8 text") from error
+        except (InvalidValue, UnknownName) as error:
+            raise InvalidFile(path, str(error)) from error
+
+
 @dataclass(frozen=True)
-class Vocabulary:
+class Vocabulary(JsonFile):
     """A table of pieces; piece i has id i + 3.
 
     kind: "words", or "bpe" where a piece that ends a word is marked by `</w>`.
@@ -134,11 +168,6 @@ class Vocabulary:
         ends = (sign + (_WORD_END if self.kind == "bpe" else "") for sign in _SENTENCE_ENDS)
         return tuple(self._ids[sign] for sign in ends if sign in self._ids)
 
-    @property
-    def fingerprint(self) -> str:
-        """SHA-256 of what the ids mean."""
-        return hashlib.sha256(self.to_json().encode()).hexdigest()
-
     def encode(self, words: Sequence[str]) -> Pieces:
         """The pieces of a text that is cut into words already. A word may hold signs: "image," gives two pieces."""
         ids: list[int] = []
@@ -179,7 +208,7 @@ class Vocabulary:
         return json.dumps(content, ensure_ascii=False, separators=(",", ":"))
 
     @classmethod
-    def from_json(cls, text: str) -> Vocabulary:
+    def from_json(cls, text: str) -> Self:
         try:
             content = json.loads(text)
         except (ValueError, RecursionError) as error:
@@ -196,22 +225,6 @@ class Vocabulary:
         if any(len(pair) != 2 or not all(isinstance(part, str) for part in pair) for pair in merges):
             raise InvalidValue("vocabulary", "a merge is not a pair of pieces")
         return cls(content["kind"], tuple(content["pieces"]), tuple(merges), content["lowercase"])
-
-    def save(self, path: str | Path) -> None:
-        """Write the file whole or not at all."""
-        with write_atomic(path) as file:
-            file.write(self.to_json().encode("utf-8"))
-
-    @classmethod
-    def load(cls, path: str | Path) -> Vocabulary:
-        try:
-            return cls.from_json(Path(path).read_text(encoding="utf-8"))
-        except OSError as error:
-            raise InvalidFile(path, f"cannot be opened: {error.strerror or error}") from error
-        except UnicodeDecodeError as error:
-            raise InvalidFile(path, "is not UTF-8 text") from error
-        except (InvalidValue, UnknownName) as error:
-            raise InvalidFile(path, str(error)) from error
 
     def _cut(self, token: str) -> tuple[str, ...]:
         if self.kind == "words":

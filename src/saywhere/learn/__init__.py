@@ -5,7 +5,7 @@ from saywhere.learn.errors import TrainingDiverged
 from saywhere.learn.recipe import Recipe
 from saywhere.learn.records import Best, Event, Note, Saved, StepDone, TrainResult, Validated, read_log
 from saywhere.learn.registry import known_tasks, load_recipe, make_task, register
-from saywhere.learn.run import train
+from saywhere.learn.run import train, train_to_end
 from saywhere.learn.task import Items, Task, TaskClass
 from saywhere.learn.trained import TrainedRun, evaluate, export, find_checkpoint, load_run
 
@@ -33,5 +33,6 @@ __all__ = [
     "read_log",
     "register",
     "train",
+    "train_to_end",
     "verify_checkpoint",
 ]

@@ -27,6 +27,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 from saywhere.core.errors import InvalidFile
+from saywhere.provenance import sha256_of
 
 MANIFEST = "manifest.json"
 _NEEDED = ("model.safetensors", "optimizer.safetensors", "optimizer.json", "trainer.json")
@@ -82,7 +83,7 @@ def _write_files(part: Path, snapshot: Snapshot) -> None:
         save_file(_without_shared_memory(named), part / f"{name}.safetensors")
     for name, value in {"optimizer": snapshot.optimizer_about, "trainer": snapshot.trainer}.items():
         (part / f"{name}.json").write_text(json.dumps(value, indent=1), encoding="utf-8")
-    files = {path.name: {"bytes": path.stat().st_size, "sha256": _digest(path)} for path in sorted(part.iterdir())}
+    files = {path.name: {"bytes": path.stat().st_size, "sha256": sha256_of(path)} for path in sorted(part.iterdir())}
     for name in files:
         _sync(part / name)
     (part / MANIFEST).write_text(json.dumps({"format": 1, "files": files}, indent=1), encoding="utf-8")
@@ -109,11 +110,6 @@ def _sync(path: Path) -> None:
         os.fsync(handle)
     finally:
         os.close(handle)
-
-
-def _digest(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def step_of(path: Path) -> int:
@@ -147,7 +143,7 @@ def verify_checkpoint(path: Path) -> None:
         if (path / name).stat().st_size != size:
             found = (path / name).stat().st_size
             raise InvalidFile(path, f"the checkpoint is torn: {name} has {found} bytes, not {size}")
-        if _digest(path / name) != digest:
+        if sha256_of(path / name) != digest:
             raise InvalidFile(path, f"the checkpoint was altered: {name} is not what was written")
 
 
@@ -214,7 +210,7 @@ def digest_tensors(tensors: Mapping[str, Tensor]) -> str:
     digest = hashlib.sha256()
     for name, tensor in sorted(tensors.items()):
         digest.update(f"{name} {tuple(tensor.shape)} {tensor.dtype}".encode())
-        digest.update(memoryview(tensor.detach().cpu().contiguous().view(-1).view(torch.uint8).numpy()))
+        digest.update(tensor.detach().cpu().contiguous().view(-1).view(torch.uint8).numpy().data)
     return digest.hexdigest()
 
 

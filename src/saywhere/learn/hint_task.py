@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from saywhere.core.errors import InvalidValue
-from saywhere.explain.faithfulness import Agreement, rank_agreement
+from saywhere.explain.faithfulness import RankAgreement, rank_agreement
 from saywhere.explain.gradients import shift_importance, twice_differentiable
 from saywhere.language.vocabulary import PAD_ID
 from saywhere.learn.hint import (
@@ -34,7 +34,7 @@ from saywhere.learn.hint import (
 )
 from saywhere.models.common.modes import seeded_dropout
 from saywhere.models.updown.batch import CaptionBatch, QuestionBatch, collate_captions, collate_questions
-from saywhere.models.updown.captioner import Spoken, UpDnCaptioner
+from saywhere.models.updown.captioner import CaptionerOutput, UpDnCaptioner
 from saywhere.models.updown.objective import answer_accuracy, answer_loss, answer_score, caption_loss
 from saywhere.models.updown.task import (
     CaptionSection,
@@ -45,7 +45,7 @@ from saywhere.models.updown.task import (
     as_captioner,
     as_vqa,
 )
-from saywhere.models.updown.vqa import Answered, UpDnVqa
+from saywhere.models.updown.vqa import UpDnVqa, VqaOutput
 
 FIXED_ITEMS = 64
 """On so many hinted training items, at most, the two gradients are compared."""
@@ -91,7 +91,7 @@ class HintVqaTask(UpDnVqaTask):
         """Both losses with their weights, "hint" and "task", their sum, the accuracy and how many items are hinted."""
         network = as_vqa(model)
         _check_precision(batch.regions)
-        human = self._told(batch, generator)
+        human = self._hints_of(batch, generator)
         with seeded_dropout(generator, network):
             answered, hint = self._pass(network, batch, human)
         return {
@@ -103,7 +103,7 @@ class HintVqaTask(UpDnVqaTask):
     def counts(self, batch: QuestionBatch) -> dict[str, float]:
         """Over how many things the two losses are averaged."""
         # Whatever is drawn, the same items are hinted.
-        hinted = hinted_items(self._told(batch, torch.Generator(batch.index.device)), batch.present)
+        hinted = hinted_items(self._hints_of(batch, torch.Generator(batch.index.device)), batch.present)
         return {"hint": float(hinted.sum()), "task": float(len(batch))}
 
     def validate(self, model: nn.Module) -> dict[str, float]:
@@ -123,7 +123,7 @@ class HintVqaTask(UpDnVqaTask):
         network = _learning_copy(as_vqa(model))
         items = [self.prepared.item(index) for index in self.hints.chosen[:FIXED_ITEMS]]
         batch = collate_questions(items).to(network.device)
-        human = self._told(batch, torch.Generator(network.device).manual_seed(self.settings.seed))
+        human = self._hints_of(batch, torch.Generator(network.device).manual_seed(self.settings.seed))
         with torch.enable_grad(), twice_differentiable():
             answered, hint = self._pass(network, batch, human)
             found = _weighted(hint, answer_loss(answered.logits, batch.targets), self.settings)
@@ -133,12 +133,12 @@ class HintVqaTask(UpDnVqaTask):
         importance = self.prepared.question(index).importance
         return [] if importance is None else [importance]
 
-    def _told(self, batch: QuestionBatch, generator: torch.Generator) -> Tensor:
+    def _hints_of(self, batch: QuestionBatch, generator: torch.Generator) -> Tensor:
         """(b, r) what the items of a batch are hinted at; NaN for nothing."""
         numbers = torch.zeros_like(batch.index)
         return self.hints.of(batch.index, numbers, batch.importance, generator)
 
-    def _pass(self, network: UpDnVqa, batch: QuestionBatch, human: Tensor) -> tuple[Answered, Tensor]:
+    def _pass(self, network: UpDnVqa, batch: QuestionBatch, human: Tensor) -> tuple[VqaOutput, Tensor]:
         """The answers, and HINT without its weight."""
         if self.settings.on == "attention" or not bool(hinted_items(human, batch.present).any()):
             # Without hints any importances will do: nothing is ranked.
@@ -170,18 +170,18 @@ class HintCaptionTask(UpDnCaptionTask):
         """Both losses with their weights, "hint" and "task", their sum, and hinted words for each caption."""
         network = as_captioner(model)
         _check_precision(batch.regions)
-        told = self._drawn(self._told(batch, generator), batch, generator)
+        words = self._drawn(self._hints_of(batch, generator), batch, generator)
         with seeded_dropout(generator, network):
-            spoken, hint = self._pass(network, batch, told)
-        hinted = torch.tensor(len(told.human) / len(batch), device=batch.regions.device)
+            spoken, hint = self._pass(network, batch, words)
+        hinted = torch.tensor(len(words.human) / len(batch), device=batch.regions.device)
         return {**_weighted(hint, caption_loss(spoken.logits, batch.targets), self.settings), "hinted": hinted}
 
     def counts(self, batch: CaptionBatch) -> dict[str, float]:
         """Over how many words the two losses are averaged."""
         # Whatever is drawn, the number stays.
         generator = torch.Generator(batch.index.device)
-        told = self._drawn(self._told(batch, generator), batch, generator)
-        return {"hint": float(len(told.human)), "task": float((batch.targets != PAD_ID).sum())}
+        words = self._drawn(self._hints_of(batch, generator), batch, generator)
+        return {"hint": float(len(words.human)), "task": float((batch.targets != PAD_ID).sum())}
 
     def validate(self, model: nn.Module) -> dict[str, float]:
         """As the task without HINT, then "spearman", "spearman_attention" and "hint_to_task" as for questions, over all
@@ -198,7 +198,7 @@ class HintCaptionTask(UpDnCaptionTask):
         batch = collate_captions(items).to(network.device)
         generator = torch.Generator(network.device).manual_seed(self.settings.seed)
         with torch.enable_grad(), twice_differentiable():
-            spoken, hint = self._pass(network, batch, self._drawn(self._told(batch, generator), batch, generator))
+            spoken, hint = self._pass(network, batch, self._drawn(self._hints_of(batch, generator), batch, generator))
             found = _weighted(hint, caption_loss(spoken.logits, batch.targets), self.settings)
         return gradient_norm_ratio(found["hint"], found["task"], network.parameters())
 
@@ -206,39 +206,39 @@ class HintCaptionTask(UpDnCaptionTask):
         visual = self.prepared.caption(index).visual
         return [importance for _, importance in sorted(visual, key=lambda one: one[0])]
 
-    def _told(self, batch: CaptionBatch, generator: torch.Generator) -> _Words:
+    def _hints_of(self, batch: CaptionBatch, generator: torch.Generator) -> _Words:
         """All hinted words of a batch."""
         rows, places = batch.hinted.nonzero(as_tuple=True)
         numbers = (batch.hinted.cumsum(dim=1) - 1)[rows, places]
         human = self.hints.of(batch.index[rows], numbers, batch.importance[rows, places], generator)
         return _Words(rows, places, human).kept(hinted_items(human, batch.present[rows]))
 
-    def _drawn(self, told: _Words, batch: CaptionBatch, generator: torch.Generator) -> _Words:
+    def _drawn(self, words: _Words, batch: CaptionBatch, generator: torch.Generator) -> _Words:
         """At most `hint_words` of each caption, drawn."""
         if not self.hint_words:
-            return told
-        chances = torch.rand(len(told.rows), generator=generator, device=generator.device).to(batch.regions.device)
+            return words
+        chances = torch.rand(len(words.rows), generator=generator, device=generator.device).to(batch.regions.device)
         # The place of each word among those of its caption, by falling chance.
-        beaten = (told.rows[:, None] == told.rows[None, :]) & (chances[:, None] < chances[None, :])
-        return told.kept(beaten.sum(dim=1) < self.hint_words)
+        beaten = (words.rows[:, None] == words.rows[None, :]) & (chances[:, None] < chances[None, :])
+        return words.kept(beaten.sum(dim=1) < self.hint_words)
 
-    def _pass(self, network: UpDnCaptioner, batch: CaptionBatch, told: _Words) -> tuple[Spoken, Tensor]:
+    def _pass(self, network: UpDnCaptioner, batch: CaptionBatch, words: _Words) -> tuple[CaptionerOutput, Tensor]:
         """The captions, and HINT without its weight."""
-        present, reduction = batch.present[told.rows], self.settings.reduction
-        if self.settings.on == "attention" or not len(told.rows):
+        present, reduction = batch.present[words.rows], self.settings.reduction
+        if self.settings.on == "attention" or not len(words.rows):
             spoken = _spoken(network, batch)
-            return spoken, ranking_loss(spoken.attention[told.rows, told.places], told.human, present, reduction)
-        spoken, alpha = _spoken_and_why(network, batch, told, create_graph=True)
-        return spoken, ranking_loss(alpha, told.human, present, reduction)
+            return spoken, ranking_loss(spoken.attention[words.rows, words.places], words.human, present, reduction)
+        spoken, alpha = _spoken_and_why(network, batch, words, create_graph=True)
+        return spoken, ranking_loss(alpha, words.human, present, reduction)
 
     def _agreement(self, network: UpDnCaptioner) -> dict[str, float]:
         parts = []
         for some in _parts([i for i in self._validation.indices if self._vectors(i)]):
             batch = collate_captions([self.prepared.item(index) for index in some]).to(network.device)
             rows, places = batch.hinted.nonzero(as_tuple=True)
-            told = _Words(rows, places, batch.importance[rows, places])
-            spoken, alpha = _spoken_and_why(network, batch, told)
-            parts.append(_correlations(alpha, spoken.attention[rows, places], told.human, batch.present[rows]))
+            words = _Words(rows, places, batch.importance[rows, places])
+            spoken, alpha = _spoken_and_why(network, batch, words)
+            parts.append(_correlations(alpha, spoken.attention[rows, places], words.human, batch.present[rows]))
         return _mean_correlations(parts)
 
 
@@ -254,13 +254,15 @@ class _Words:
         return _Words(self.rows[which], self.places[which], self.human[which])
 
 
-def _answered(network: UpDnVqa, batch: QuestionBatch, shift: Tensor | None = None) -> Answered:
+def _answered(network: UpDnVqa, batch: QuestionBatch, shift: Tensor | None = None) -> VqaOutput:
     inputs = (batch.regions, batch.present, batch.questions)
-    answered: Answered = network(*inputs, boxes=batch.boxes, pointed=batch.pointed, shift=shift)
+    answered: VqaOutput = network(*inputs, boxes=batch.boxes, pointed=batch.pointed, shift=shift)
     return answered
 
 
-def _answered_and_why(network: UpDnVqa, batch: QuestionBatch, *, create_graph: bool = False) -> tuple[Answered, Tensor]:
+def _answered_and_why(
+    network: UpDnVqa, batch: QuestionBatch, *, create_graph: bool = False
+) -> tuple[VqaOutput, Tensor]:
     """The answers, and (b, r) importances for the correct ones."""
     with torch.enable_grad(), twice_differentiable():
         shift = _no_shift(batch.regions)
@@ -269,17 +271,17 @@ def _answered_and_why(network: UpDnVqa, batch: QuestionBatch, *, create_graph: b
     return answered, shift_importance(scores, shift, batch.present, create_graph=create_graph)
 
 
-def _spoken(network: UpDnCaptioner, batch: CaptionBatch, shift: Tensor | None = None) -> Spoken:
-    spoken: Spoken = network(batch.regions, batch.present, batch.words, boxes=batch.boxes, shift=shift)
+def _spoken(network: UpDnCaptioner, batch: CaptionBatch, shift: Tensor | None = None) -> CaptionerOutput:
+    spoken: CaptionerOutput = network(batch.regions, batch.present, batch.words, boxes=batch.boxes, shift=shift)
     return spoken
 
 
 def _spoken_and_why(
-    network: UpDnCaptioner, batch: CaptionBatch, told: _Words, *, create_graph: bool = False
-) -> tuple[Spoken, Tensor]:
+    network: UpDnCaptioner, batch: CaptionBatch, words: _Words, *, create_graph: bool = False
+) -> tuple[CaptionerOutput, Tensor]:
     """The captions, and (n, r) importances for n of their words: one backward pass for the first words of all captions,
     one for the second ones, and so on, because regions have one gradient for each word."""
-    rows, places = told.rows, told.places
+    rows, places = words.rows, words.places
     with torch.enable_grad(), twice_differentiable():
         shift = _no_shift(batch.regions)
         spoken = _spoken(network, batch, shift)
@@ -332,5 +334,5 @@ def _correlations(alpha: Tensor, looked: Tensor, human: Tensor, present: Tensor)
 def _mean_correlations(parts: Sequence[NDArray[np.float64]]) -> dict[str, float]:
     """Over the items where each is defined; one that is nowhere is left out."""
     found = zip(("spearman", "spearman_attention"), np.concatenate(parts, axis=1) if parts else (), strict=False)
-    means = {name: Agreement(each).mean for name, each in found}
+    means = {name: RankAgreement(each).mean for name, each in found}
     return {name: mean for name, mean in means.items() if not math.isnan(mean)}

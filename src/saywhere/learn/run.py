@@ -16,10 +16,12 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from typing import TypeVar
 
 import msgspec
 import torch
 from rich.console import Console
+from torch import nn
 
 from saywhere.core.errors import InvalidFile, InvalidValue
 from saywhere.learn.checkpoint import (
@@ -44,11 +46,13 @@ from saywhere.learn.recipe import Recipe, changes_that_matter, parse_recipe
 from saywhere.learn.records import Event, Note, TrainerState, TrainResult, write_json
 from saywhere.learn.registry import load_recipe, make_task
 from saywhere.learn.task import Task
-from saywhere.learn.trained import init_from
+from saywhere.learn.trained import Which, init_from, load_run
 from saywhere.learn.trainer import Trainer
 
 if sys.platform != "win32":
     import fcntl
+
+_Model = TypeVar("_Model", bound=nn.Module)
 
 
 def train(
@@ -82,6 +86,16 @@ def train(
         trainer = job.prepare(found)
         job.open_loggers(trainer, on_event, console)
         return job.finish(trainer, job.run(trainer, found))
+
+
+def train_to_end(recipe: Recipe, out_dir: Path, kind: type[_Model], which: Which = "best") -> _Model:
+    """Train, unless it was done before, and load the network. What half a run made is never taken for the whole's."""
+    if train(recipe, out_dir).status == "interrupted":
+        raise KeyboardInterrupt
+    model = load_run(out_dir, which).model
+    if not isinstance(model, kind):
+        raise TypeError(f"the run in {out_dir} made a {type(model).__name__}, not a {kind.__name__}")
+    return model
 
 
 class _Job:

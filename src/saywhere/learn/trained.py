@@ -8,10 +8,9 @@ from pathlib import Path
 from typing import Any, Literal, Protocol, runtime_checkable
 
 import msgspec
-from safetensors import SafetensorError
-from safetensors.torch import load_file
 from torch import nn
 
+from saywhere.assets.checkpoint import read_tensors
 from saywhere.core.errors import InvalidFile
 from saywhere.learn.checkpoint import load_checkpoint, load_weights, newest_intact, read_trainer, step_of
 from saywhere.learn.processes import pick_device
@@ -103,10 +102,7 @@ def export(run_dir: str | Path, folder: str | Path, which: Which = "best") -> Pa
 def init_from(model: nn.Module, path: Path) -> None:
     """Load the weights of a safetensors file, of a checkpoint, or of a run's best checkpoint."""
     if path.is_file():
-        try:
-            load_weights(model, load_file(path), path)
-        except SafetensorError as error:
-            raise InvalidFile(path, f"is not a safetensors file: {error}") from error
+        load_weights(model, read_tensors(path), path)
         return
     is_run = (path / "checkpoints").is_dir()
     snapshot = load_checkpoint(find_checkpoint(path) if is_run else path)

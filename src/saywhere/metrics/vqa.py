@@ -136,7 +136,7 @@ class YesNo:
         """Add items: predictions (booleans or free answers) and targets (booleans, "yes" or "no")."""
         if len(predictions) != len(targets):
             raise InvalidValue("yes/no answers", f"{len(predictions)} predictions for {len(targets)} targets")
-        said = [_said(prediction) for prediction in predictions]
+        said = [_predicted_yes(prediction) for prediction in predictions]
         self._counts.update(zip(said, [_is_yes(target) for target in targets], strict=True))
 
     def compute(self) -> YesNoScores:
@@ -206,7 +206,7 @@ def _ratio(part: int, whole: int) -> float:
     return part / whole if whole else math.nan
 
 
-def _said(prediction: str | bool) -> bool:
+def _predicted_yes(prediction: str | bool) -> bool:
     return said_yes(prediction) if isinstance(prediction, str) else _flag(prediction, "prediction")
 
 

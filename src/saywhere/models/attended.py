@@ -13,7 +13,7 @@ from saywhere.models.search import BEAM, GenerationConfig, Written
 from saywhere.models.tagged_regions import TaggedRegions
 
 
-class Part(IntEnum):
+class TokenKind(IntEnum):
     """What stands at a place of the sequence. SPECIAL: [CLS] and [SEP]."""
 
     PAD = 0
@@ -30,8 +30,8 @@ class Attended:
     layers: for each layer (b, heads, n, n), from (row) to (column). Rows of what is there sum to 1 over what they may
         see; rows and columns of padding are 0.
     states: (b, n, d) of the last layer; 0 for padding.
-    parts: (b, n) int64 of `Part`. index: (b, n) int64, which tag or region of its image stands there; −1 for the rest.
-        A tag of several pieces stands at several places.
+    parts: (b, n) int64 of `TokenKind`. index: (b, n) int64, which tag or region of its image stands there; −1 for the
+        rest. A tag of several pieces stands at several places.
     """
 
     layers: tuple[Tensor, ...]

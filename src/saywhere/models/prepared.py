@@ -41,7 +41,7 @@ TWICE = "its id was used before"
 _T = TypeVar("_T")
 
 
-class Item(Protocol):
+class StoredItem(Protocol):
     """What every question, caption or narrative has: an id, the name of its image, a split."""
 
     @property
@@ -54,7 +54,7 @@ class Item(Protocol):
     def split(self) -> str: ...
 
 
-_Item = TypeVar("_Item", bound=Item)
+_Item = TypeVar("_Item", bound=StoredItem)
 
 
 class Skipped(msgspec.Struct, array_like=True, frozen=True):
@@ -184,7 +184,7 @@ def save_items(
     folder: str | Path,
     kind: str,
     fields: Mapping[str, str],
-    items: Sequence[tuple[Item, Mapping[str, Any]]],
+    items: Sequence[tuple[StoredItem, Mapping[str, Any]]],
     images: SavedImages,
     vocabulary: Vocabulary,
     saved: Saved,

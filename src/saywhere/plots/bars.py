@@ -15,7 +15,7 @@ from saywhere.core._arrays import owned
 from saywhere.core.types import Floats
 from saywhere.plots.groups import TEXT_PT, GroupSheet, bar_style
 from saywhere.plots.palette import LIGHT, Palette
-from saywhere.plots.sheet import MARGIN_IN, Place, font_settings, text_width_in
+from saywhere.plots.sheet import MARGIN_IN, Rect, font_settings, text_width_in
 from saywhere.plots.text import drawable, shortened
 
 _WIDTH_IN, _BAR_IN, _SPACE_IN, _LEAST_IN = 7.6, 0.2, 0.16, 0.42
@@ -47,7 +47,7 @@ def draw_bars(
     counts = {name: f"n = {count:,}" for name, count in support.items()}
     left = 0.14 + max(text_width_in(text, TEXT_PT) for text in (*names.values(), *counts.values()))
     sheet = GroupSheet.of(values, _WIDTH_IN, plot_in + 0.62, [_about(found)], palette, bars=True)
-    place = Place(MARGIN_IN + left, sheet.top + 0.06, _WIDTH_IN - 2 * MARGIN_IN - left - 0.4, plot_in)
+    place = Rect(MARGIN_IN + left, sheet.top + 0.06, _WIDTH_IN - 2 * MARGIN_IN - left - 0.4, plot_in)
     axes = sheet.panel(place, across, "")
     numbers = [number for classes in found.values() for numbers in classes.values() for number in numbers]
     axes.set_xlim(0, highest if highest is not None else max(numbers, default=0) * 1.02 or 1)

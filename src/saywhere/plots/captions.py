@@ -22,7 +22,7 @@ from saywhere.plots.sheet import (
     INK,
     MARGIN_IN,
     QUIET,
-    Place,
+    Rect,
     add_photo,
     flow,
     font_settings,
@@ -177,7 +177,7 @@ def _height(panel: _Panel, photo: Photo) -> float:
 def _add_panel(figure: Figure, panel: _Panel, photo: Photo, x: float, y: float) -> None:
     write(figure, panel.heading, x, y + 0.19, size=_HEADING_PT, colour=QUIET)
     height = photo_height_in(photo, panel.trace, _PANEL_IN)
-    place = Place(x, y + _HEADING_IN, _PANEL_IN, height)
+    place = Rect(x, y + _HEADING_IN, _PANEL_IN, height)
     axes = add_photo(figure, place, photo, panel.trace, fade=0.08 if panel.marks or len(panel.trace) else 0.0)
     if panel.scale is not None:
         add_trace(axes, panel.trace, panel.scale)
@@ -187,7 +187,7 @@ def _add_panel(figure: Figure, panel: _Panel, photo: Photo, x: float, y: float) 
     for row in panel.rows:
         chips, lines = _set(row)
         for chip, width, (line, left) in chips:
-            _add_chip(figure, chip, Place(x + left, top + line * _LINE_IN, width, _CHIP_IN))
+            _add_chip(figure, chip, Rect(x + left, top + line * _LINE_IN, width, _CHIP_IN))
         top += lines * _LINE_IN
 
 
@@ -201,7 +201,7 @@ def _add_mark(axes: Axes, mark: _Mark) -> None:
         axes.text(at[0] + 0.012, at[1] + 0.016, mark.label, zorder=6, bbox=backing, **style)
 
 
-def _add_chip(figure: Figure, chip: _Chip, place: Place) -> None:
+def _add_chip(figure: Figure, chip: _Chip, place: Rect) -> None:
     if chip.colour:
         sheet_height = figure.get_size_inches()[1]
         patch = FancyBboxPatch(

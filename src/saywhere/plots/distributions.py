@@ -17,7 +17,7 @@ from saywhere.core.types import Floats
 from saywhere.plots.facts import counted
 from saywhere.plots.groups import AXIS_IN, LEFT_IN, TEXT_PT, TITLE_IN, GroupSheet
 from saywhere.plots.palette import LIGHT, Palette
-from saywhere.plots.sheet import MARGIN_IN, Place, font_settings
+from saywhere.plots.sheet import MARGIN_IN, Rect, font_settings
 from saywhere.plots.text import drawable, shortened
 
 MASSES = (0.25, 0.5, 0.75)
@@ -58,7 +58,7 @@ def draw_densities(
     sheet = GroupSheet.of(names, width, -(-len(found) // columns) * row_in, notes, palette)
     for i, (title, panel) in enumerate(found.items()):
         x = MARGIN_IN + LEFT_IN + (i % columns) * (panel_in + LEFT_IN + _BETWEEN_IN)
-        place = Place(x, sheet.top + TITLE_IN + (i // columns) * row_in, panel_in, height_in)
+        place = Rect(x, sheet.top + TITLE_IN + (i // columns) * row_in, panel_in, height_in)
         _draw_groups(sheet, sheet.panel(place, across, up, title), panel)
     return sheet.figure
 
@@ -153,7 +153,7 @@ def draw_spreads(
     width = _SHEETS_IN[1] if len(found) * len(names) <= 10 else _SHEETS_IN[3]
     body_in = 0.1 + _BOXES_IN + 0.4 + (0.22 if any(found) else 0) + (0.24 if across else 0)
     sheet = GroupSheet.of(names, width, body_in, [_ABOUT_BOXES], palette)
-    place = Place(MARGIN_IN + LEFT_IN, sheet.top + 0.1, width - 2 * MARGIN_IN - LEFT_IN, _BOXES_IN)
+    place = Rect(MARGIN_IN + LEFT_IN, sheet.top + 0.1, width - 2 * MARGIN_IN - LEFT_IN, _BOXES_IN)
     axes = sheet.panel(place, "", up)
     _set_span(axes, np.concatenate([group for groups in found.values() for group in groups.values()] or [np.empty(0)]))
     axes.set_xlim(-0.5, len(found) - 0.5)

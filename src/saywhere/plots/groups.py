@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
 from saywhere.plots.palette import LEGEND_LINE_IN, SAMPLE_IN, Palette, add_sample, decorate, legend_spots, line_styles
-from saywhere.plots.sheet import MARGIN_IN, Place, add_axes, font_settings, new_sheet, wrap, write
+from saywhere.plots.sheet import MARGIN_IN, Rect, add_axes, font_settings, new_sheet, wrap, write
 from saywhere.plots.text import drawable, shortened
 
 TEXT_PT, TITLE_PT = 9.0, 10.0
@@ -68,7 +68,7 @@ class GroupSheet:
             write(figure, text, MARGIN_IN, baseline, size=TEXT_PT, colour=palette.quiet)
         return cls(figure, top, styles, palette)
 
-    def panel(self, place: Place, across: str, up: str, title: str = "") -> Axes:
+    def panel(self, place: Rect, across: str, up: str, title: str = "") -> Axes:
         """Axes with the names of both directions, and a title over them."""
         axes = add_axes(self.figure, place)
         decorate(axes, self.palette, "both", TEXT_PT)

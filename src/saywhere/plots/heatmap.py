@@ -15,7 +15,7 @@ from saywhere.plots.sheet import (
     MARGIN_IN,
     QUIET,
     SCALE_BAR_IN,
-    Place,
+    Rect,
     add_axes,
     add_photo,
     new_sheet,
@@ -37,13 +37,13 @@ def draw_heatmap(photo: PhotoLike, attention: AttentionMap) -> Figure:
     inner = WIDTH_IN - 2 * MARGIN_IN
     height = photo_height_in(loaded, NO_TRACE, inner)
     figure = new_sheet(WIDTH_IN, height + 2 * MARGIN_IN + 0.1 + SCALE_BAR_IN)
-    axes = add_grey_photo(figure, Place(MARGIN_IN, MARGIN_IN, inner, height), loaded)
+    axes = add_grey_photo(figure, Rect(MARGIN_IN, MARGIN_IN, inner, height), loaded)
     add_heat(axes, attention)
-    add_heat_scale(figure, Place(MARGIN_IN, MARGIN_IN + height + 0.14, inner, SCALE_BAR_IN))
+    add_heat_scale(figure, Rect(MARGIN_IN, MARGIN_IN + height + 0.14, inner, SCALE_BAR_IN))
     return figure
 
 
-def add_grey_photo(figure: Figure, place: Place, photo: Photo) -> Axes:
+def add_grey_photo(figure: Figure, place: Rect, photo: Photo) -> Axes:
     """The photo without its colours, which would mix with the heat's; else as `add_photo`."""
     grey = photo if photo.image is None else Photo(photo.image.convert("L").convert("RGB"))
     return add_photo(figure, place, grey, NO_TRACE, fade=0.05)
@@ -63,9 +63,9 @@ def heat_colours(shares: ArrayLike) -> Floats:
     return colours
 
 
-def add_heat_scale(figure: Figure, place: Place) -> None:
+def add_heat_scale(figure: Figure, place: Rect) -> None:
     """A strip with the colour of every share of the highest value, and what its ends mean beneath."""
-    strip = add_axes(figure, Place(place.x, place.y, place.width, 0.1))
+    strip = add_axes(figure, Rect(place.x, place.y, place.width, 0.1))
     strip.imshow(heat_colours(np.linspace(0, 1, STEPS))[None], aspect="auto")
     write(figure, "no attention", place.x, place.y + 0.27, size=7.5, colour=QUIET)
     write(

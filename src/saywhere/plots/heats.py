@@ -22,7 +22,7 @@ from saywhere.plots.sheet import (
     MARGIN_IN,
     QUIET,
     SCALE_BAR_IN,
-    Place,
+    Rect,
     add_photo,
     flow,
     font_settings,
@@ -107,12 +107,12 @@ def draw_heats(photo: PhotoLike, panels: Sequence[HeatPanel], heading: str, mark
     _add_heading(figure, words, spots)
     for line_cells, title_in, note_in in zip(lines, titles_in, notes_in, strict=True):
         for i, cell in enumerate(line_cells):
-            place = Place(MARGIN_IN + i * (_PANEL_IN + _GAP_IN), top + title_in, _PANEL_IN, photo_in)
+            place = Rect(MARGIN_IN + i * (_PANEL_IN + _GAP_IN), top + title_in, _PANEL_IN, photo_in)
             _add_panel(figure, place, loaded, cell)
             _add_texts(figure, place, cell)
         top += title_in + photo_in + note_in
     scale_in = min(inner, 2 * _PANEL_IN + _GAP_IN)
-    add_heat_scale(figure, Place(MARGIN_IN, top, scale_in, SCALE_BAR_IN))
+    add_heat_scale(figure, Rect(MARGIN_IN, top, scale_in, SCALE_BAR_IN))
     return figure
 
 
@@ -126,13 +126,13 @@ def heading_words(heading: str, marked: int | None) -> list[tuple[str, bool]]:
 
 def draw_panel(photo: Photo, panel: HeatPanel | None, width_in: float) -> Figure:
     """One picture without any text around it; None: the photo itself."""
-    place = Place(0, 0, width_in, photo_height_in(photo, NO_TRACE, width_in))
+    place = Rect(0, 0, width_in, photo_height_in(photo, NO_TRACE, width_in))
     figure = new_sheet(place.width, place.height)
     _add_panel(figure, place, photo, panel)
     return figure
 
 
-def _add_panel(figure: Figure, place: Place, photo: Photo, panel: HeatPanel | None) -> None:
+def _add_panel(figure: Figure, place: Rect, photo: Photo, panel: HeatPanel | None) -> None:
     if panel is None:
         add_photo(figure, place, photo, NO_TRACE)
         return
@@ -159,7 +159,7 @@ def _add_heading(figure: Figure, words: Sequence[tuple[str, bool]], spots: Seque
         write(figure, text, MARGIN_IN + left, baseline, size=_HEADING_PT, bold=bold)
 
 
-def _add_texts(figure: Figure, place: Place, panel: HeatPanel | None) -> None:
+def _add_texts(figure: Figure, place: Rect, panel: HeatPanel | None) -> None:
     """The title above the picture and the note beneath."""
     for i, line in enumerate(reversed(_title_lines(panel))):
         write(figure, line, place.x, place.y - 0.08 - i * _TITLE_IN, size=_TITLE_PT, bold=True)

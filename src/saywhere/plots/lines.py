@@ -12,7 +12,7 @@ from saywhere.core import InvalidValue
 from saywhere.core._arrays import owned
 from saywhere.plots.groups import AXIS_IN, LEFT_IN, TITLE_IN, GroupSheet
 from saywhere.plots.palette import LIGHT, Palette
-from saywhere.plots.sheet import MARGIN_IN, Place
+from saywhere.plots.sheet import MARGIN_IN, Rect
 
 _WIDTH_IN, _HEIGHT_IN, _BETWEEN_IN = 8.8, 2.6, 0.22
 
@@ -41,7 +41,7 @@ def draw_lines(
     known = known[np.isfinite(known)]
     for i, (title, panel) in enumerate(found.items()):
         x = MARGIN_IN + LEFT_IN + (i % columns) * (panel_in + LEFT_IN + _BETWEEN_IN)
-        place = Place(x, sheet.top + TITLE_IN + (i // columns) * row_in, panel_in, _HEIGHT_IN)
+        place = Rect(x, sheet.top + TITLE_IN + (i // columns) * row_in, panel_in, _HEIGHT_IN)
         axes = sheet.panel(place, across, up, title)
         if not len(known):
             sheet.say(axes, "no values")

@@ -14,7 +14,7 @@ from saywhere.core.types import Floats
 from saywhere.plots.colour import STEPS, time_colours
 from saywhere.plots.matrix_grid import (
     TEXT_PT,
-    Block,
+    MatrixBlock,
     MatrixGrid,
     Span,
     add_column_labels,
@@ -24,10 +24,10 @@ from saywhere.plots.matrix_grid import (
     short,
 )
 from saywhere.plots.palette import LIGHT, Palette
-from saywhere.plots.sheet import MARGIN_IN, Place, add_axes, new_sheet, text_width_in, wrap, write
+from saywhere.plots.sheet import MARGIN_IN, Rect, add_axes, new_sheet, text_width_in, wrap, write
 from saywhere.plots.text import shortened
 
-__all__ = ["WIDE_IN", "Block", "Span", "draw_layers", "draw_matrices"]
+__all__ = ["WIDE_IN", "MatrixBlock", "Span", "draw_layers", "draw_matrices"]
 
 WIDE_IN = 11.6
 """Width of a sheet for two large matrices."""
@@ -43,7 +43,10 @@ _ABOUT = (
 
 
 def draw_matrices(
-    matrices: Mapping[str, ArrayLike], spans: Sequence[Span], blocks: Sequence[Block] = (), palette: Palette = LIGHT
+    matrices: Mapping[str, ArrayLike],
+    spans: Sequence[Span],
+    blocks: Sequence[MatrixBlock] = (),
+    palette: Palette = LIGHT,
 ) -> Figure:
     """Matrices of one image, two in a row, each under its title, all in one scale of colours.
 
@@ -126,7 +129,7 @@ def _new_sheet(width_in: float, body_in: float, notes: Sequence[str], palette: P
     end = MARGIN_IN + body_in + len(lines) * _NOTE_IN + 0.06
     figure = new_sheet(width_in, end + _SCALE_IN)
     figure.set_facecolor(palette.paper)
-    axes = add_axes(figure, Place(0, 0, width_in, end + _SCALE_IN))
+    axes = add_axes(figure, Rect(0, 0, width_in, end + _SCALE_IN))
     axes.set_autoscale_on(False)
     axes.set_xlim(0, width_in)
     axes.set_ylim(end + _SCALE_IN, 0)
@@ -148,7 +151,7 @@ def _notes(grid: MatrixGrid) -> list[str]:
 
 def _add_scale(figure: Figure, y: float, highest: float, palette: Palette) -> None:
     """The colour of every value, with round places on the strip and the values there."""
-    strip = add_axes(figure, Place(MARGIN_IN, y, _STRIP_IN, 0.12))
+    strip = add_axes(figure, Rect(MARGIN_IN, y, _STRIP_IN, 0.12))
     strip.imshow(time_colours(np.linspace(0, 1, STEPS))[None], aspect="auto", interpolation="bilinear")
     for share in (0.0, 0.25, 0.5, 0.75, 1.0):
         text = f"{highest * share**2:.2g}"

@@ -47,7 +47,7 @@ class Span:
 
 
 @dataclass(frozen=True, slots=True)
-class Block:
+class MatrixBlock:
     """A part of a matrix to be outlined and named. rows, columns: names of spans; attention goes from row to column."""
 
     name: str
@@ -79,14 +79,16 @@ class MatrixGrid:
     """
 
     spans: tuple[Span, ...]
-    blocks: tuple[Block, ...]
-    names: Mapping[Block, str]
+    blocks: tuple[MatrixBlock, ...]
+    names: Mapping[MatrixBlock, str]
     cell: float
     lefts: tuple[float, ...]
     tops: tuple[float, ...]
 
     @classmethod
-    def of(cls, spans: Sequence[Span], blocks: Sequence[Block], width_in: float, gap_in: float = GAP_IN) -> MatrixGrid:
+    def of(
+        cls, spans: Sequence[Span], blocks: Sequence[MatrixBlock], width_in: float, gap_in: float = GAP_IN
+    ) -> MatrixGrid:
         """Cells are squares that fill this width. Names of blocks become letters if one is too long for its block."""
         shown = tuple(span for span in spans if span.labels)
         known = [span.name for span in spans]

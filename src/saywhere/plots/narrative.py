@@ -16,7 +16,7 @@ from saywhere.plots.sheet import (
     MARGIN_IN,
     QUIET,
     SCALE_BAR_IN,
-    Place,
+    Rect,
     add_photo,
     add_time_scale,
     flow,
@@ -57,7 +57,7 @@ def draw_narrative(photo: PhotoLike, narrative: Narrative) -> Figure:
     write(figure, shortened(narrative.id, 80), MARGIN_IN, MARGIN_IN + 0.14, size=12, bold=True)
     write(figure, summary(narrative, boxes), MARGIN_IN, MARGIN_IN + 0.36, size=_NOTE_PT, colour=QUIET)
     _add_panels(figure, loaded, narrative, words, boxes, scale)
-    add_time_scale(figure, Place(MARGIN_IN, below, _INNER_IN, SCALE_BAR_IN), scale)
+    add_time_scale(figure, Rect(MARGIN_IN, below, _INNER_IN, SCALE_BAR_IN), scale)
     _add_caption(figure, caption, words, boxes, scale)
     for i, line in enumerate(notes):
         write(figure, line, MARGIN_IN, caption.bottom_in + 0.2 + _NOTE_IN * i, size=_NOTE_PT, colour=QUIET)
@@ -72,7 +72,7 @@ def _add_panels(
     figure: Figure, photo: Photo, narrative: Narrative, words: Sequence[Word], boxes: WordBoxes, scale: TimeScale
 ) -> None:
     height = photo_height_in(photo, narrative.trace, _PANEL_IN)
-    places = [Place(MARGIN_IN + i * (_PANEL_IN + _GUTTER_IN), _PANELS_TOP_IN, _PANEL_IN, height) for i in (0, 1)]
+    places = [Rect(MARGIN_IN + i * (_PANEL_IN + _GUTTER_IN), _PANELS_TOP_IN, _PANEL_IN, height) for i in (0, 1)]
     add_trace(add_photo(figure, places[0], photo, narrative.trace, fade=0.15), narrative.trace, scale)
     left_out = add_word_boxes(add_photo(figure, places[1], photo, narrative.trace, fade=0.3), words, boxes, scale)
     if left_out:
@@ -85,7 +85,7 @@ class _Caption:
     """Words set in lines: the drawable text and the place of each, and where the last line ends."""
 
     texts: list[str]
-    places: list[Place]
+    places: list[Rect]
     bottom_in: float
 
 
@@ -94,7 +94,7 @@ def _set_caption(words: Sequence[Word], top_in: float) -> _Caption:
     widths = [text_width_in(text, _WORD_PT) + 2 * _PAD_IN for text in texts]
     spots, n_lines = flow(widths, _INNER_IN, _SPACE_IN)
     places = [
-        Place(MARGIN_IN + x, top_in + line * _LINE_IN, width, _WORD_IN)
+        Rect(MARGIN_IN + x, top_in + line * _LINE_IN, width, _WORD_IN)
         for (line, x), width in zip(spots, widths, strict=True)
     ]
     return _Caption(texts, places, top_in + n_lines * _LINE_IN)

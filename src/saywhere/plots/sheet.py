@@ -32,7 +32,7 @@ _NARROWEST = 1 / 4  # Photos narrower or flatter than 4 : 1 are stretched to tha
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class Rect:
     """A rectangle on the sheet, in inches from its top left corner."""
 
     x: float
@@ -48,7 +48,7 @@ def new_sheet(width_in: float, height_in: float) -> Figure:
     return figure
 
 
-def add_axes(figure: Figure, place: Place) -> Axes:
+def add_axes(figure: Figure, place: Rect) -> Axes:
     """Axes without any decoration."""
     width, height = figure.get_size_inches()
     bottom = height - place.y - place.height
@@ -91,7 +91,7 @@ def photo_height_in(photo: Photo, trace: Trace, width_in: float) -> float:
     return width_in * min(max(ratio, _NARROWEST), 1 / _NARROWEST)
 
 
-def add_photo(figure: Figure, place: Place, photo: Photo, trace: Trace, fade: float = 0.0) -> Axes:
+def add_photo(figure: Figure, place: Rect, photo: Photo, trace: Trace, fade: float = 0.0) -> Axes:
     """Axes in fractions of the photo, y down, showing it or, if it is missing, a grey canvas and the reason.
 
     fade: how much of the photo is washed out, 0 to 1, so that what is drawn on it stands out.
@@ -115,9 +115,9 @@ def add_photo(figure: Figure, place: Place, photo: Photo, trace: Trace, fade: fl
     return axes
 
 
-def add_time_scale(figure: Figure, place: Place, scale: TimeScale, marks: bool = True) -> None:
+def add_time_scale(figure: Figure, place: Rect, scale: TimeScale, marks: bool = True) -> None:
     """A strip with the colour of every moment, and seconds beneath. marks: explain the signs of start and end, too."""
-    strip = add_axes(figure, Place(place.x, place.y, place.width, 0.1))
+    strip = add_axes(figure, Rect(place.x, place.y, place.width, 0.1))
     strip.imshow(time_colours(np.linspace(0, 1, STEPS))[None], aspect="auto", interpolation="bilinear")
     baseline = place.y + 0.1 + 0.17
     for share in (0.0, 0.25, 0.5, 0.75, 1.0):

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from saywhere.core import InvalidValue
 from saywhere.plots.colour import time_colours
-from saywhere.plots.sheet import INK, MARGIN_IN, QUIET, Place, add_axes, font_settings, new_sheet, write
+from saywhere.plots.sheet import INK, MARGIN_IN, QUIET, Rect, add_axes, font_settings, new_sheet, write
 from saywhere.plots.text import drawable
 
 _WIDTH_IN, _PANEL_IN, _ACROSS = 10.0, 2.0, 3
@@ -34,7 +34,7 @@ def draw_summary(columns: Mapping[str, ArrayLike], title: str) -> Figure:
         if array.ndim == 1 and len(array):
             label = write(figure, f"median {np.median(array):.3g}", x + width, y - 0.08, size=8, colour=QUIET)
             label.set_horizontalalignment("right")
-        axes = add_axes(figure, Place(x, y, width, _PANEL_IN))
+        axes = add_axes(figure, Rect(x, y, width, _PANEL_IN))
         if array.ndim == 2:
             axes.imshow(time_colours(array / max(array.max(), 1e-12)), aspect="auto", interpolation="nearest")
         else:

@@ -13,7 +13,7 @@ from saywhere.plots.photo import PhotoLike, load_photo, near_strokes
 from saywhere.plots.sheet import (
     MARGIN_IN,
     SCALE_BAR_IN,
-    Place,
+    Rect,
     add_photo,
     add_time_scale,
     new_sheet,
@@ -34,9 +34,9 @@ def draw_trace(photo: PhotoLike, trace: Trace, scale: TimeScale | None = None) -
     inner = WIDTH_IN - 2 * MARGIN_IN
     height = photo_height_in(loaded, trace, inner)
     figure = new_sheet(WIDTH_IN, height + 2 * MARGIN_IN + 0.22 + SCALE_BAR_IN)
-    axes = add_photo(figure, Place(MARGIN_IN, MARGIN_IN, inner, height), loaded, trace, fade=0.15)
+    axes = add_photo(figure, Rect(MARGIN_IN, MARGIN_IN, inner, height), loaded, trace, fade=0.15)
     add_trace(axes, trace, scale)
-    add_time_scale(figure, Place(MARGIN_IN, MARGIN_IN + height + 0.28, inner, SCALE_BAR_IN), scale)
+    add_time_scale(figure, Rect(MARGIN_IN, MARGIN_IN + height + 0.28, inner, SCALE_BAR_IN), scale)
     return figure
 
 

@@ -19,7 +19,7 @@ from saywhere.plots.sheet import (
     MARGIN_IN,
     QUIET,
     SCALE_BAR_IN,
-    Place,
+    Rect,
     add_photo,
     add_time_scale,
     font_settings,
@@ -57,9 +57,9 @@ def draw_word_boxes(
     lines = wrap(note, inner, 8.5)
     below = MARGIN_IN + height + 0.12
     figure = new_sheet(WIDTH_IN, below + SCALE_BAR_IN + 0.17 * (len(lines) + 1) + 0.1)
-    axes = add_photo(figure, Place(MARGIN_IN, MARGIN_IN, inner, height), loaded, _NO_TRACE, fade=0.25)
+    axes = add_photo(figure, Rect(MARGIN_IN, MARGIN_IN, inner, height), loaded, _NO_TRACE, fade=0.25)
     left_out = add_word_boxes(axes, words, boxes, scale)
-    add_time_scale(figure, Place(MARGIN_IN, below, inner, SCALE_BAR_IN), scale, marks=False)
+    add_time_scale(figure, Rect(MARGIN_IN, below, inner, SCALE_BAR_IN), scale, marks=False)
     for i, line in enumerate(lines):
         write(figure, line, MARGIN_IN, below + SCALE_BAR_IN + 0.1 + 0.17 * i, size=8.5, colour=QUIET)
     if left_out:

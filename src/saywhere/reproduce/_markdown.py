@@ -22,7 +22,7 @@ from saywhere.reproduce._cells import (
     right,
     sweep_rows,
 )
-from saywhere.reproduce._parts import Block, ClaimTable, Plot, Remarks, Settings, Shown, SweepTable, parts_of
+from saywhere.reproduce._parts import ClaimTable, Content, Plot, Remarks, Settings, Shown, SweepTable, parts_of
 from saywhere.reproduce._sheets import PICTURES
 from saywhere.reproduce.claims import Claim
 from saywhere.reproduce.results import Line, Report, Sweep
@@ -45,14 +45,14 @@ def markdown(report: Report) -> str:
     return "\n\n".join(blocks) + "\n"
 
 
-def _group(name: str, blocks: Sequence[Block]) -> Iterator[str]:
+def _group(name: str, blocks: Sequence[Content]) -> Iterator[str]:
     if name:
         yield f"### {_safe(name)}"
     for block in blocks:
         yield _block(block, "####" if name else "###")
 
 
-def _block(block: Block, mark: str) -> str:
+def _block(block: Content, mark: str) -> str:
     match block:
         case ClaimTable():
             return _claims(block.claims, block.with_tests)

@@ -28,9 +28,9 @@ from saywhere.reproduce._cells import (
     sweep_rows,
 )
 from saywhere.reproduce._parts import (
-    Block,
+    Chapter,
     ClaimTable,
-    Part,
+    Content,
     Plot,
     Remarks,
     Settings,
@@ -58,7 +58,7 @@ def page(report: Report, folder: Path) -> str:
     )
 
 
-def _part(part: Part, folder: Path) -> str:
+def _part(part: Chapter, folder: Path) -> str:
     about = [*part.about, *([part.page_about] if part.page_about else [])]
     paragraphs = "".join(f"<p>{_safe(text)}</p>" for text in about)
     content = []
@@ -69,7 +69,7 @@ def _part(part: Part, folder: Path) -> str:
     return f'<section class="part"><h2>{_safe(part.title)}</h2>{paragraphs}\n{inner}\n</section>'
 
 
-def _block(block: Block, level: int, folder: Path) -> str:
+def _block(block: Content, level: int, folder: Path) -> str:
     match block:
         case ClaimTable():
             return _claims(block.claims, block.with_tests, block.label)

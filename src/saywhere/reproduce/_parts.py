@@ -81,55 +81,55 @@ class Settings:
     rows: Sequence[tuple[str, str]]
 
 
-Block = Plot | ClaimTable | Grid | SweepTable | Shown | Remarks | Settings
+Content = Plot | ClaimTable | Grid | SweepTable | Shown | Remarks | Settings
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class Chapter:
     """groups: name, perhaps empty, → what stands under it. page_about: said on the page alone."""
 
     title: str
-    groups: Mapping[str, Sequence[Block]]
+    groups: Mapping[str, Sequence[Content]]
     about: list[str] = field(default_factory=list)
     page_about: str = ""
 
 
-def parts_of(report: Report, paper_looks: str) -> Iterator[Part]:
+def parts_of(report: Report, paper_looks: str) -> Iterator[Chapter]:
     """paper_looks: how columns with the paper's numbers look."""
     if report.claims:
         with_tests = tested(report.claims)
-        claims: dict[str, list[Block]] = {
+        claims: dict[str, list[Content]] = {
             group.heading: [
                 ClaimTable(group.claims, with_tests, group.heading or "Claims"),
                 Plot(group.plot, "Differences with 95 % intervals"),
             ]
             for group in claim_groups(report.claims)
         }
-        yield Part("Did the claims hold?", claims, [about_claims(report)])
+        yield Chapter("Did the claims hold?", claims, [about_claims(report)])
     if report.tables:
         tables = grouped(report.tables, lambda table: table.section)
-        grids: dict[str, list[Block]] = {name: [grid(table) for table in group] for name, group in tables.items()}
-        yield Part("Tables", grids, [about_ours(report), about_paper(report, paper_looks)])
+        grids: dict[str, list[Content]] = {name: [grid(table) for table in group] for name, group in tables.items()}
+        yield Chapter("Tables", grids, [about_ours(report), about_paper(report, paper_looks)])
     if report.sweeps:
         numbered = [SweepTable(sweep, f"sweep-{i}") for i, sweep in enumerate(report.sweeps, 1)]
         swept = grouped(numbered, lambda one: one.sweep.section)
-        yield Part("Sweeps", swept, [ABOUT_SWEEPS])
+        yield Chapter("Sweeps", swept, [ABOUT_SWEEPS])
     yield from _illustrated(report, "figures")
     if report.curves:
         about = "Each panel shows one row, and all others in grey, on the same axes."
         plot = Plot("curves", "Validation measure over steps for each row")
-        yield Part("How they learned", {"": [plot]}, page_about=about)
+        yield Chapter("How they learned", {"": [plot]}, page_about=about)
     for kind in ("examples", "levels", "heats"):
         yield from _illustrated(report, kind)
     if report.remarks:
-        yield Part("Remarks", {"": [Remarks(report.remarks)]})
+        yield Chapter("Remarks", {"": [Remarks(report.remarks)]})
     settings = settings_rows({"paper": report.paper, **report.settings, **report.made_by})
-    yield Part("What was run", {"": [Settings(list(settings))]})
+    yield Chapter("What was run", {"": [Settings(list(settings))]})
 
 
-def _illustrated(report: Report, kind: str) -> Iterator[Part]:
+def _illustrated(report: Report, kind: str) -> Iterator[Chapter]:
     shown = [Shown(i, one) for i, one in enumerate((o for o in report.illustrations if o.kind == kind), 1)]
     if shown:
         title, about, page_about = ILLUSTRATED[kind]
         groups = grouped(shown, lambda one: one.illustration.section)
-        yield Part(title, groups, [about] if about else [], page_about)
+        yield Chapter(title, groups, [about] if about else [], page_about)

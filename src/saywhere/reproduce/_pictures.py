@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 
 from saywhere.core.types import Floats
 from saywhere.plots.palette import LEGEND_LINE_IN, Palette, add_sample, decorate, legend_spots, line_styles
-from saywhere.plots.sheet import MARGIN_IN, Place, add_axes, font_settings, new_sheet, wrap, write
+from saywhere.plots.sheet import MARGIN_IN, Rect, add_axes, font_settings, new_sheet, wrap, write
 from saywhere.plots.text import drawable, shortened
 from saywhere.reproduce._cells import PAPER_ROW, SYMBOLS, difference, has_interval, mean_difference
 from saywhere.reproduce.claims import Claim
@@ -49,7 +49,7 @@ def draw_claims(claims: Sequence[Claim], palette: Palette, heading: str = "") ->
     for (measure, group), height in zip(groups.items(), heights, strict=True):
         about = f"{shortened(measure, 40)}: difference, positive as claimed"
         write(figure, about, MARGIN_IN, top + 0.14, size=9, colour=palette.quiet)
-        place = Place(MARGIN_IN, top + _GROUP_IN, _INNER_IN, len(group) * _CLAIM_IN)
+        place = Rect(MARGIN_IN, top + _GROUP_IN, _INNER_IN, len(group) * _CLAIM_IN)
         _draw_group(add_axes(figure, place), group, palette)
         top += height
     return figure
@@ -105,7 +105,7 @@ def draw_curves(curves: Mapping[str, Curve], palette: Palette) -> Figure:
     figure.set_facecolor(palette.paper)
     everything = np.concatenate([*points.values(), np.empty((0, 2))])
     for i, name in enumerate(points):
-        place = Place(
+        place = Rect(
             MARGIN_IN + 0.35 + (i % _ACROSS) * (width + _GAP_IN),
             MARGIN_IN + title_in + (i // _ACROSS) * (title_in + _PANEL_IN + _STEPS_IN),
             *(width, _PANEL_IN),
@@ -163,10 +163,10 @@ def draw_sweep(sweep: Sweep, palette: Palette) -> Figure:
     for name, style, (line, x) in zip(names, line_styles(palette, len(names)), spots, strict=True):
         add_sample(figure, left + x, MARGIN_IN + 0.36 + line * LEGEND_LINE_IN, name, style, palette, _TEXT_PT)
     span = _amounts([*points.values(), printed])
-    axes = add_axes(figure, Place(left, top, width, _SWEEP_IN))
+    axes = add_axes(figure, Rect(left, top, width, _SWEEP_IN))
     _draw_series(axes, points, span, palette)
     if len(printed):
-        place = Place(left + width + _PAPER_GAP_IN, top, _PAPER_IN, _SWEEP_IN)
+        place = Rect(left + width + _PAPER_GAP_IN, top, _PAPER_IN, _SWEEP_IN)
         write(figure, PAPER_ROW, place.x, top - 0.14, size=_TEXT_PT, colour=palette.quiet)
         _draw_paper(add_axes(figure, place), printed, span, palette)
     height = figure.get_size_inches()[1]

@@ -29,7 +29,7 @@ from saywhere.plots.sheet import (
     PAPER,
     QUIET,
     SCALE_BAR_IN,
-    Place,
+    Rect,
     add_photo,
     add_time_scale,
     flow,
@@ -154,7 +154,7 @@ def webp(figure: Sheet) -> bytes:
 def draw_levels(example: LevelExample, folder: Path) -> Sheet:
     """The photo, with each thing that was taken away under an outline with its name."""
     photo = load_photo(_path(example.photo, folder))
-    place = Place(0, 0, _LEVEL_IN, photo_height_in(photo, NO_TRACE, _LEVEL_IN))
+    place = Rect(0, 0, _LEVEL_IN, photo_height_in(photo, NO_TRACE, _LEVEL_IN))
     figure = new_sheet(place.width, place.height)
     axes = add_photo(figure, place, photo, NO_TRACE)
     names = list(dict.fromkeys(box.name for box in example.removed))
@@ -177,7 +177,7 @@ def _add_outline(axes: Axes, box: NamedBox, colour: str) -> None:
 
 
 def _add_name(
-    axes: Axes, place: Place, box: NamedBox, colour: str, ink: str, taken: list[tuple[float, float, float, float]]
+    axes: Axes, place: Rect, box: NamedBox, colour: str, ink: str, taken: list[tuple[float, float, float, float]]
 ) -> None:
     """Inside the upper left corner of its box, or further down where another name stands."""
     text = drawable(shortened(box.name, 24))
@@ -258,14 +258,14 @@ def draw_traces(scene: TraceSheet) -> Sheet:
     top = MARGIN_IN
     for line, title_in, height in zip(lines, titles_in, heights, strict=True):
         for i, panel in enumerate(line):
-            place = Place(MARGIN_IN + i * (PANEL_IN + _GAP_IN), top + title_in, PANEL_IN, photo_in)
+            place = Rect(MARGIN_IN + i * (PANEL_IN + _GAP_IN), top + title_in, PANEL_IN, photo_in)
             add_trace(add_photo(figure, place, scene.photo, scene.view, _FADE), panel.narrative.trace, scene.scale)
             for j, text in enumerate(reversed(_title_lines(panel))):
                 write(figure, text, place.x, place.y - 0.09 - j * _TITLE_IN, size=_TITLE_PT, bold=True)
             _add_words(figure, panel, scene.scale, place.x, place.y + photo_in + 0.12)
         top += height
     bar_in = min(width - 2 * MARGIN_IN, 2 * PANEL_IN + _GAP_IN)
-    add_time_scale(figure, Place(MARGIN_IN, top + 0.17, bar_in, SCALE_BAR_IN), scene.scale)
+    add_time_scale(figure, Rect(MARGIN_IN, top + 0.17, bar_in, SCALE_BAR_IN), scene.scale)
     return figure
 
 

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from saywhere.build.base_photos import held_out
 from saywhere.build.box_questions import BoxQuestion, ask, from_pope
 from saywhere.build.changing_priors import CHANGED, asked_of, split_by_priors
-from saywhere.build.coco_regions import CocoFolder, box_importance, read_told, see_photos
+from saywhere.build.coco_regions import CocoFolder, box_importance, read_captions, see_photos
 from saywhere.build.photo_boxes import PhotoBoxes, read_photo_boxes
 from saywhere.core import AttentionMap, InvalidValue
 from saywhere.core.types import Progress
@@ -140,7 +140,7 @@ def prepare_hint_photos(
         return
     files = {path.stem: path for path in sorted(coco.photos.iterdir()) if path.is_file()}
     listed, bad = read_photo_boxes(coco.boxes)
-    told = read_told(coco.captions)
+    told = read_captions(coco.captions)
     rng = np.random.default_rng(scale.seed)
     side_of = _sides([photo.image for photo in listed if photo.image in files], scale.photos, rng)
     known = {photo.image: photo for photo in listed if photo.image in side_of}

@@ -21,7 +21,7 @@ from saywhere.explain import (
     region_heat,
     top_box_iou,
 )
-from saywhere.explain.faithfulness import Agreement
+from saywhere.explain.faithfulness import RankAgreement
 from saywhere.explain.occlusion import without_top
 from saywhere.explain.scores import AnswerScore, UpDnWordScore
 from saywhere.learn import load_run
@@ -250,7 +250,7 @@ def _means(parts: list[dict[str, Floats]]) -> Measured:
     names = dict.fromkeys(name for part in parts for name in part)
     found = {name: np.concatenate([part[name] for part in parts if name in part]) for name in names}
     # Where a measure is defined for no item, neither is its mean.
-    return {name: Agreement(each).mean for name, each in found.items()}
+    return {name: RankAgreement(each).mean for name, each in found.items()}
 
 
 def question_examples(

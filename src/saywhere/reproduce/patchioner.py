@@ -304,7 +304,7 @@ def _pointing(answers: CaptionRows, held: HeldOut, name: str) -> Table:
 
 def _beams(answers: CaptionRows) -> dict[str, dict[str, float]]:
     return {
-        f"{writer} writer, {m.said_beams(beams)}": {
+        f"{writer} writer, {m.beams_title(beams)}": {
             measure: value
             for measure, value in answers.scores(Key("images", writer, own_gap(seer), beams=beams)).items()
             if measure in _CAPTION_MEASURES

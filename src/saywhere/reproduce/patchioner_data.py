@@ -49,7 +49,7 @@ class RegionTask:
 
     def __post_init__(self) -> None:
         if not self.items:
-            raise InvalidValue(f"{self.kind} captioning", "has no items", _told(self.left_out))
+            raise InvalidValue(f"{self.kind} captioning", "has no items", _left_out_text(self.left_out))
         if len({item.item_id for item in self.items}) != len(self.items):
             raise InvalidValue(f"{self.kind} captioning", "has two items of one id")
 
@@ -110,7 +110,7 @@ def _task(
     return RegionTask(kind, tuple(items), dict(left_out or {}))
 
 
-def _told(left_out: Mapping[str, int]) -> str:
+def _left_out_text(left_out: Mapping[str, int]) -> str:
     return ", ".join(f"{count} {reason}" for reason, count in left_out.items())
 
 

@@ -239,7 +239,7 @@ class Key:
         object.__setattr__(self, "way", self.way or FIRST[self.task])
 
 
-def said_beams(beams: int) -> str:
+def beams_title(beams: int) -> str:
     return {OWN: "as shipped", 1: "greedy"}.get(beams, f"{beams} beams")
 
 
@@ -313,7 +313,7 @@ class CaptionRows:
     def captions_made(self) -> dict[str, dict[str, str]]:
         """For the record: the row in words → item → caption."""
         return {
-            f"{key.task}, {key.way}, {key.gap}, {key.writer}, {said_beams(key.beams)}": dict(made)
+            f"{key.task}, {key.way}, {key.gap}, {key.writer}, {beams_title(key.beams)}": dict(made)
             for key, made in self._captions.items()
         }
 

@@ -10,17 +10,17 @@ import numpy as np
 import torch
 
 from saywhere.explain.attention_blocks import AttentionMatrix, attention_matrix
-from saywhere.models.attended import Part
+from saywhere.models.attended import TokenKind
 from saywhere.models.oscar import Oscar
 from saywhere.plots.bars import draw_bars
 from saywhere.plots.distributions import draw_densities, draw_spreads
 from saywhere.plots.lines import draw_lines
 from saywhere.plots.matrices import draw_layers, draw_matrices
-from saywhere.plots.matrix_grid import Block, Span
+from saywhere.plots.matrix_grid import MatrixBlock, Span
 from saywhere.reproduce._sheets import drawn
 from saywhere.reproduce.results import Figure, LevelExample, Line, NamedBox
 from saywhere.reproduce.scenes_data import OBJECT, SCENE, named_place
-from saywhere.reproduce.scenes_measure import ABLATED, BLOCKS, HeldOutScenes, SceneMeasures, ToldTwice
+from saywhere.reproduce.scenes_measure import ABLATED, BLOCKS, AblatedCaption, HeldOutScenes, SceneMeasures
 from saywhere.world import kinds_named
 
 Measured = Mapping[tuple[str, int], SceneMeasures]
@@ -28,11 +28,11 @@ Measured = Mapping[tuple[str, int], SceneMeasures]
 
 BEFORE, AFTER, LONGER = "objects", "scenes", "longer"
 _SHORT = {BEFORE: "before", AFTER: "after scene tuning", LONGER: "after more objects"}
-_NAMES = {Part.TAG: "tags", Part.REGION: "regions"}
+_NAMES = {TokenKind.TAG: "tags", TokenKind.REGION: "regions"}
 _BLOCKS = (
-    Block("vision→vision", "regions", "regions"),
-    Block("vision→tag", "regions", "tags"),
-    Block("tag→vision", "tags", "regions"),
+    MatrixBlock("vision→vision", "regions", "regions"),
+    MatrixBlock("vision→tag", "regions", "tags"),
+    MatrixBlock("tag→vision", "tags", "regions"),
 )
 
 
@@ -88,7 +88,7 @@ def _spans(matrix: AttentionMatrix) -> list[Span]:
         Span(
             _NAMES.get(span.part, matrix.labels[span.start]),
             tuple(matrix.labels[span.start : span.stop]),
-            5 if span.part is Part.REGION else 1,
+            5 if span.part is TokenKind.REGION else 1,
         )
         for span in matrix.spans
     ]
@@ -193,7 +193,7 @@ def level_examples(out: Path, test: HeldOutScenes, found: Measured, seed: int, m
     return [_example(out, test, one, objects[one.image, one.objects]) for one in changed]
 
 
-def _example(out: Path, test: HeldOutScenes, scene: ToldTwice, objects: ToldTwice) -> LevelExample:
+def _example(out: Path, test: HeldOutScenes, scene: AblatedCaption, objects: AblatedCaption) -> LevelExample:
     image, place = test.image(scene.image), test.places[scene.image]
     there = set(image.tags)
     lines = []

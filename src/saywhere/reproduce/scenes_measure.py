@@ -21,13 +21,13 @@ from saywhere.explain.ablation import (
     removed,
     write_many,
 )
-from saywhere.explain.attention_blocks import SpecialAttention, measured_blocks, special_attention
-from saywhere.explain.diagnosticity import diagnosticity, measured_objects
+from saywhere.explain.attention_blocks import SpecialAttention, measure_blocks, special_attention
+from saywhere.explain.diagnosticity import diagnosticity, measure_objects
 from saywhere.explain.informative import SceneObjects
 from saywhere.explain.probing import ProbeResult, pooled_many, probe_table
 from saywhere.explain.rounds import attend_rounds
 from saywhere.metrics import caption_scores
-from saywhere.models.attended import Part
+from saywhere.models.attended import TokenKind
 from saywhere.models.oscar import LevelCaptions, Oscar
 from saywhere.models.search import BEAM, Written
 from saywhere.models.tagged_regions import TaggedRegions
@@ -54,7 +54,6 @@ OBJECT_CIDER = Column("CIDEr, objects")
 OBJECTS = (NAMING, RECALL, NAMING_F1, OBJECT_CIDER)
 STD = Column("std, all", lower_is_better=True, digits=4)
 EVENNESS = Column("evenness, all", digits=4)
-MASS = Column("mass, all", digits=2)
 ATTENTION = tuple(
     Column(f"{measure}, {block}", lower_is_better=measure == "std", digits=2 if measure == "mass" else 4)
     for measure in ("std", "mass", "evenness")
@@ -84,7 +83,7 @@ MACRO_ABLATED = probe_column("forest", "50/50", "macro", ablated=True)
 SEP_FIRST, SEP_LAST = Column("[SEP], first layer"), Column("[SEP], last layer")
 
 
-class ToldTwice(msgspec.Struct, frozen=True):
+class AblatedCaption(msgspec.Struct, frozen=True):
     """A caption before and after things were taken away."""
 
     image: str
@@ -113,7 +112,7 @@ class SceneMeasures(msgspec.Struct, frozen=True):
     scenes: dict[str, dict[str, float]]
     informative: dict[str, list[str]]
     taken_part: dict[str, int]
-    ablated: list[ToldTwice]
+    ablated: list[AblatedCaption]
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,7 +197,7 @@ def measure_scenes(model: Oscar, test: HeldOutScenes, levels: Sequence[str], ask
         scores |= scene_scores(told[SCENE], test)
     if OBJECT in told:
         scores |= object_scores(told[OBJECT], test)
-    blocks = measured_blocks(model, test.ids[: test.scale.attended], test.image)
+    blocks = measure_blocks(model, test.ids[: test.scale.attended], test.image)
     for name, stats in blocks.items():
         for measure in ("std", "mass", "evenness"):
             scores[f"{measure}, {_BLOCKS.get(name, name)}"] = float(np.nanmean(getattr(stats, measure)))
@@ -230,7 +229,7 @@ def _special(model: Oscar, test: HeldOutScenes) -> SpecialAttention:
     """What [SEP] receives from tags and regions (Fig. 10)."""
     looked = attend_rounds(model, test.ids[: test.scale.attended], test.image)
     return SpecialAttention.joined(
-        [special_attention(some.attended, askers=(Part.TAG, Part.REGION)) for some in looked]
+        [special_attention(some.attended, askers=(TokenKind.TAG, TokenKind.REGION)) for some in looked]
     )
 
 
@@ -268,7 +267,7 @@ def _caption_scores(said: dict[str, Written], references: dict[str, list[str]]) 
 
 def scene_overlaps(model: Oscar, test: HeldOutScenes, scores: Measured, seed: int) -> dict[str, dict[str, float]]:
     """Table 2; its means go into `scores`."""
-    looked = measured_objects(model, test.ids, test.image)
+    looked = measure_objects(model, test.ids, test.image)
     places = [test.places[one] for one in test.ids]
     # What even attention gives is the baseline of the report; shuffles are slow.
     table = diagnosticity(looked, places, np.random.default_rng(seed), depths=DEPTHS, shuffles=1)
@@ -332,14 +331,14 @@ class _Ablation:
             },
         }
 
-    def shown(self) -> list[ToldTwice]:
+    def shown(self) -> list[AblatedCaption]:
         """Images of which most is taken away, a few of each number of things."""
         found = []
         for k in reversed(ABLATED):
             for pair in self.compared[k].pairs[:40]:
                 objects = self._removals[k][pair.id].objects
                 sure = (pair.confidence_before, pair.confidence_after)
-                found.append(ToldTwice(pair.id, objects, pair.before, pair.after, *sure))
+                found.append(AblatedCaption(pair.id, objects, pair.before, pair.after, *sure))
         return found
 
 

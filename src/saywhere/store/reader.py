@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from bisect import bisect_right
 from collections import deque
 from collections.abc import Iterator
@@ -15,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from saywhere.core.errors import InvalidFile, InvalidValue
+from saywhere.provenance import sha256_of
 from saywhere.store.digest import folder_fingerprint
 from saywhere.store.index import INDEX, read_index
 from saywhere.store.shard import Row, Shard
@@ -108,8 +108,7 @@ class Store:
         """Read every shard whole; InvalidFile for one whose content is not what was written."""
         for shard in self.shards:
             try:
-                with shard.path.open("rb") as file:
-                    found = hashlib.file_digest(file, "sha256").hexdigest()
+                found = sha256_of(shard.path)
             except OSError as error:
                 raise InvalidFile(shard.path, f"cannot be read: {error.strerror or error}") from error
             if found != shard.sha256:

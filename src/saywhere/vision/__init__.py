@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from saywhere.vision.cache import CachedEncoder
-from saywhere.vision.detector import DetectingEncoder, Detector, open_detector, score_maps
+from saywhere.vision.detector import DetectingEncoder, Detector, open_detector
 from saywhere.vision.extract import StoredViews, extract, open_views
 from saywhere.vision.freed import keep_freed_memory
 from saywhere.vision.photo import PhotoLike, read_photo
@@ -25,7 +25,6 @@ __all__ = [
     "open_encoder",
     "open_views",
     "read_photo",
-    "score_maps",
 ]
 
 

@@ -47,7 +47,7 @@ class _Facts(msgspec.Struct, forbid_unknown_fields=True):
     found: tuple[Found, ...]
 
 
-class CachedEncoder:
+class CachedEncoder(Encoder):
     """An encoder that remembers. limit_bytes: how much the folder may hold.
 
     looked, replaced: how many photos went to the encoder, and how many unreadable entries were among them.
@@ -73,10 +73,6 @@ class CachedEncoder:
     def frame(self, photo_size: tuple[int, int]) -> Frame:
         """As the encoder's."""
         return self.encoder.frame(photo_size)
-
-    def look(self, photo: PhotoLike) -> View:
-        """One photo."""
-        return self.look_many([photo])[0]
 
     def look_many(self, photos: Sequence[PhotoLike]) -> list[View]:
         """Several photos; only those without an entry go to the encoder, all at once."""

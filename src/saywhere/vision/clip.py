@@ -9,27 +9,25 @@ from __future__ import annotations
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn import functional
 
+from saywhere.assets.checkpoint import Checkpoint
 from saywhere.core import InvalidValue
-from saywhere.vision.checkpoint import Checkpoint
-from saywhere.vision.dino import DinoSight
+from saywhere.vision.dino import DinoBackbone
 from saywhere.vision.pixels import CLIP, Pixels, pixels_of
-from saywhere.vision.transformer import Seen, class_attention, on_grid, outputs_of, square_side
+from saywhere.vision.transformer import Backbone, BackboneOutput, class_attention, on_grid, outputs_of, sides_of
 
 # ProxyCLIP's published constants.
 BETA, GAMMA = 1.2, 3.0
 
 
-class ClipSight(nn.Module):
+class ClipBackbone(Backbone):
     """Plain CLIP. Its last block mixes the patches, so what they say is blurred."""
 
     def __init__(self, network: Any, pixels: Pixels) -> None:
-        super().__init__()
-        self.network, self.pixels = network, pixels
-        self.patch_px = square_side(network.config.patch_size, "patch_size")
-        self.native_px = square_side(network.config.image_size, "image_size")
+        super().__init__(pixels, *sides_of(network))
+        self.network = network
 
     @property
     def size(self) -> int:
@@ -39,15 +37,12 @@ class ClipSight(nn.Module):
     def layers(self) -> Any:
         return self.network.vision_model.encoder.layers
 
-    def grid(self, input_px: int) -> tuple[int, int]:
-        return input_px // self.patch_px, input_px // self.patch_px
-
-    def see(self, photos: Tensor) -> Seen:
+    def see(self, photos: Tensor) -> BackboneOutput:
         """(B, 3, input_px, input_px) → patches, image vector, and the class token's attention in the last block."""
         states, whole, attention = self.states(photos)
         grid = self.grid(photos.shape[-1])
         patches = self.projected(self.patch_states(states, grid))
-        return Seen(patches, whole, on_grid(attention, grid))
+        return BackboneOutput(patches, whole, on_grid(attention, grid))
 
     def patch_states(self, states: tuple[Tensor, ...], grid: tuple[int, int]) -> Tensor:
         """The patches before the last norm, (B, rows, cols, D). states: what enters each block, and the last's."""
@@ -68,7 +63,7 @@ class ClipSight(nn.Module):
         return into_text
 
 
-class InviteSight(ClipSight):
+class InviteBackbone(ClipBackbone):
     """INViTE: in the last blocks each token attends to itself alone, so a patch stays a patch.
 
     attention_off: how many blocks. With 0 it is plain CLIP; the released captioner uses 1.
@@ -89,27 +84,29 @@ class InviteSight(ClipSight):
         return on_grid(alone, grid)
 
 
-class DenseClipSight(ClipSight):
+class DenseClipBackbone(ClipBackbone):
     """The last block gives each patch its own value, projected, and nothing else: no query, no key, no way past."""
 
     def patch_states(self, states: tuple[Tensor, ...], grid: tuple[int, int]) -> Tensor:
         return on_grid(own_value(self.layers[-1], states[-2][:, 1:]), grid)
 
 
-class ProxyClipSight(ClipSight):
+class ProxyClipBackbone(ClipBackbone):
     """In the last block DINO says which patches belong together, and CLIP what they are.
 
     The grid is DINO's, and so is the attention. Each sees the same input, DINO's resized to a multiple of its patch.
     """
 
-    def __init__(self, network: Any, pixels: Pixels, dino: DinoSight, beta: float = BETA, gamma: float = GAMMA) -> None:
+    def __init__(
+        self, network: Any, pixels: Pixels, dino: DinoBackbone, beta: float = BETA, gamma: float = GAMMA
+    ) -> None:
         super().__init__(network, pixels)
         self.dino, self.beta, self.gamma = dino, beta, gamma
 
     def grid(self, input_px: int) -> tuple[int, int]:
         return self.dino.grid(self._dino_px(input_px))
 
-    def see(self, photos: Tensor) -> Seen:
+    def see(self, photos: Tensor) -> BackboneOutput:
         """(B, 3, input_px, input_px) → patches on DINO's grid, CLIP's image vector, DINO's attention."""
         side = self._dino_px(photos.shape[-1])
         proxies = self.pixels.seen_by(self.dino.pixels, photos)
@@ -120,7 +117,7 @@ class ProxyClipSight(ClipSight):
         own_grid = super().grid(photos.shape[-1])
         weights = affinities(guide.patches.flatten(1, 2), self.beta, self.gamma)
         mixed = self.mixed(states[-2][:, 1:], own_grid, weights, self.grid(photos.shape[-1]))
-        return Seen(self.projected(mixed), whole, guide.attention)
+        return BackboneOutput(self.projected(mixed), whole, guide.attention)
 
     def mixed(self, states: Tensor, own_grid: tuple[int, int], weights: Tensor, grid: tuple[int, int]) -> Tensor:
         """(B, n, D) patches on CLIP's grid → (B, rows, cols, D): their values on another grid, mixed by the weights.

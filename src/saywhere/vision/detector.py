@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 from saywhere.assets import fetch, find
 from saywhere.core import Frame, InvalidFile, InvalidValue
 from saywhere.core.errors import require
-from saywhere.core.types import Floats32
 from saywhere.vision.photo import PhotoLike, read_photo
 from saywhere.vision.view import Encoder, Found, View
 
@@ -80,7 +79,7 @@ class Detector:
         return Found((left, top, right, bottom), name, min(max(float(row[2]), 0.0), 1.0))
 
 
-class DetectingEncoder:
+class DetectingEncoder(Encoder):
     """An encoder whose views also hold what a detector found."""
 
     def __init__(self, encoder: Encoder, detector: Detector, least_score: float = 0.0) -> None:
@@ -97,9 +96,6 @@ class DetectingEncoder:
 
     def frame(self, photo_size: tuple[int, int]) -> Frame:
         return self.encoder.frame(photo_size)
-
-    def look(self, photo: PhotoLike) -> View:
-        return self.look_many([photo])[0]
 
     def look_many(self, photos: Sequence[PhotoLike]) -> list[View]:
         images = [read_photo(photo) for photo in photos]
@@ -125,18 +121,3 @@ def read_names(path: Path) -> dict[int, str]:
     except (OSError, UnicodeDecodeError) as error:
         raise InvalidFile(path, f"cannot be read: {getattr(error, 'strerror', None) or error}") from error
     return {number: name.strip() for number, name in enumerate(lines, 1) if number not in _NEVER_DRAWN}
-
-
-def score_maps(found: Sequence[Found], frame: Frame, names: Sequence[str]) -> Floats32:
-    """(rows, cols, len(names)) float32: how sure it is that a thing of each kind is in each cell.
-
-    For every kind the largest, over the things found, of the score times the share of the cell that the box covers.
-    """
-    place = {name: number for number, name in enumerate(names)}
-    maps = np.zeros((*frame.grid, len(names)), dtype=np.float32)
-    for one in found:
-        if one.name not in place:
-            raise InvalidValue("found", f"holds a {one.name!r}, which is not among the {len(names)} names given")
-        layer = maps[:, :, place[one.name]]
-        np.maximum(layer, one.score * frame.coverage(one.box_xyxy), out=layer, casting="same_kind")
-    return maps

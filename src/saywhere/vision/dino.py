@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
-from saywhere.vision.checkpoint import Checkpoint
+from saywhere.assets.checkpoint import Checkpoint
 from saywhere.vision.pixels import IMAGENET, Pixels, pixels_of
-from saywhere.vision.transformer import Seen, class_attention, on_grid, outputs_of, square_side
+from saywhere.vision.transformer import Backbone, BackboneOutput, class_attention, on_grid, outputs_of, sides_of
 
 # The class of transformers that reads each type of checkpoint.
 NETWORKS = {
@@ -20,14 +20,12 @@ NETWORKS = {
 }
 
 
-class DinoSight(nn.Module):
+class DinoBackbone(Backbone):
     """A DINO of any generation. `whole` is the class token, in the space of the patches; registers are dropped."""
 
     def __init__(self, network: Any, pixels: Pixels) -> None:
-        super().__init__()
-        self.network, self.pixels = network, pixels
-        self.patch_px = square_side(network.config.patch_size, "patch_size")
-        self.native_px = square_side(network.config.image_size, "image_size")
+        super().__init__(pixels, *sides_of(network))
+        self.network = network
         self.first_patch = 1 + int(getattr(network.config, "num_register_tokens", 0))
 
     @property
@@ -38,14 +36,11 @@ class DinoSight(nn.Module):
     def heads(self) -> int:
         return int(self.network.config.num_attention_heads)
 
-    def grid(self, input_px: int) -> tuple[int, int]:
-        return input_px // self.patch_px, input_px // self.patch_px
-
-    def see(self, photos: Tensor) -> Seen:
+    def see(self, photos: Tensor) -> BackboneOutput:
         """(B, 3, input_px, input_px) → patches, class token, and the class token's attention in the last block."""
         tokens, attention = self.tokens(photos)
         grid = self.grid(photos.shape[-1])
-        return Seen(on_grid(tokens[:, self.first_patch :], grid), tokens[:, 0], on_grid(attention, grid))
+        return BackboneOutput(on_grid(tokens[:, self.first_patch :], grid), tokens[:, 0], on_grid(attention, grid))
 
     def tokens(self, photos: Tensor) -> tuple[Tensor, Tensor]:
         """(B, 3, H, W) → (B, 1 + registers + n, D) after the final norm, and (B, n) the class token's attention."""
@@ -77,47 +72,32 @@ class DinoSight(nn.Module):
         return turned
 
 
-class Talk2DinoSight(nn.Module):
+class Talk2DinoBackbone(Backbone):
     """DINOv2's patches as Talk2DINO meets them with text.
 
     The class token is not in that space, so `whole` is the mean of the patches weighted by its attention.
     """
 
-    def __init__(self, dino: DinoSight) -> None:
-        super().__init__()
+    def __init__(self, dino: DinoBackbone) -> None:
+        super().__init__(dino.pixels, dino.patch_px, dino.native_px)
         self.dino = dino
 
     @property
     def size(self) -> int:
         return self.dino.size
 
-    @property
-    def patch_px(self) -> int:
-        return self.dino.patch_px
-
-    @property
-    def native_px(self) -> int:
-        return self.dino.native_px
-
-    @property
-    def pixels(self) -> Pixels:
-        return self.dino.pixels
-
-    def grid(self, input_px: int) -> tuple[int, int]:
-        return self.dino.grid(input_px)
-
-    def see(self, photos: Tensor) -> Seen:
+    def see(self, photos: Tensor) -> BackboneOutput:
         """(B, 3, input_px, input_px) → patches, their attention-weighted mean, and that attention."""
         tokens, attention = self.dino.tokens(photos)
         patches, grid = tokens[:, self.dino.first_patch :], self.grid(photos.shape[-1])
         whole = torch.einsum("bn,bnd->bd", attention, patches)
-        return Seen(on_grid(patches, grid), whole, on_grid(attention, grid))
+        return BackboneOutput(on_grid(patches, grid), whole, on_grid(attention, grid))
 
 
-def load_dino(checkpoint: Checkpoint, *model_types: str) -> DinoSight:
+def load_dino(checkpoint: Checkpoint, *model_types: str) -> DinoBackbone:
     """A DINO from a checkpoint of one of these types."""
     kind = NETWORKS.get(checkpoint.model_type, "")
     # Checkpoints of the first DINO have no pooler, which nobody asks for here.
     options = {"add_pooling_layer": False} if kind == "ViTModel" else {}
     network = checkpoint.load(kind, model_types, **options)
-    return DinoSight(network, pixels_of(checkpoint, IMAGENET))
+    return DinoBackbone(network, pixels_of(checkpoint, IMAGENET))

@@ -8,15 +8,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import torch
-from safetensors import SafetensorError
-from safetensors.torch import load_file
 from torch import Tensor, nn
 from torch.nn import functional
 
+from saywhere.assets.checkpoint import read_tensors
 from saywhere.core import InvalidFile, InvalidValue
-from saywhere.vision.dino import DinoSight
-from saywhere.vision.pixels import Pixels
-from saywhere.vision.transformer import Seen, on_grid
+from saywhere.vision.dino import DinoBackbone
+from saywhere.vision.transformer import Backbone, BackboneOutput, on_grid
 
 _BLOCK = re.compile(r"block_list\.(\d+)\.")
 
@@ -113,15 +111,15 @@ class DinoTxtHead(nn.Module):
         return projected
 
 
-class DinoTxtSight(nn.Module):
+class DinoTxtBackbone(Backbone):
     """DINOv2's tokens, registers among them, through the aligned head.
 
     Text vectors of DINO.txt are twice as long: their second half is what patches and their mean are compared with, so
     `whole` is that mean. The attention is the backbone's.
     """
 
-    def __init__(self, dino: DinoSight, head: DinoTxtHead) -> None:
-        super().__init__()
+    def __init__(self, dino: DinoBackbone, head: DinoTxtHead) -> None:
+        super().__init__(dino.pixels, dino.patch_px, dino.native_px)
         if head.config.size != dino.size:
             raise InvalidValue("head", f"takes {head.config.size} numbers per token, the backbone gives {dino.size}")
         self.dino, self.head = dino, head
@@ -130,34 +128,16 @@ class DinoTxtSight(nn.Module):
     def size(self) -> int:
         return self.head.config.out or self.head.config.size
 
-    @property
-    def patch_px(self) -> int:
-        return self.dino.patch_px
-
-    @property
-    def native_px(self) -> int:
-        return self.dino.native_px
-
-    @property
-    def pixels(self) -> Pixels:
-        return self.dino.pixels
-
-    def grid(self, input_px: int) -> tuple[int, int]:
-        return self.dino.grid(input_px)
-
-    def see(self, photos: Tensor) -> Seen:
+    def see(self, photos: Tensor) -> BackboneOutput:
         """(B, 3, input_px, input_px) → aligned patches, their mean, and the backbone's attention."""
         tokens, attention = self.dino.tokens(photos)
         patches, grid = self.head(tokens)[:, self.dino.first_patch :], self.grid(photos.shape[-1])
-        return Seen(on_grid(patches, grid), patches.mean(dim=1), on_grid(attention, grid))
+        return BackboneOutput(on_grid(patches, grid), patches.mean(dim=1), on_grid(attention, grid))
 
 
 def load_head(path: str | Path, heads: int) -> DinoTxtHead:
     """The head from safetensors under the released names. heads: of its attention, the backbone's number."""
-    try:
-        tensors = load_file(path)
-    except (SafetensorError, OSError) as error:
-        raise InvalidFile(path, f"cannot be read as safetensors: {error}") from error
+    tensors = read_tensors(path)
     try:
         head = DinoTxtHead(HeadConfig.of(tensors, heads))
         head.load_state_dict(tensors)

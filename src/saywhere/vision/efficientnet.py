@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 from torch.nn.utils import fuse_conv_bn_eval
 
+from saywhere.assets.checkpoint import read_tensors
 from saywhere.core.errors import InvalidFile, InvalidValue, UnknownName
 
 STRIDE = 32
@@ -85,7 +86,7 @@ class ConvNorm(nn.Module):
             self.norm = nn.Identity()
 
 
-class Block(nn.Module):
+class InvertedResidual(nn.Module):
     """Widen, look around channel by channel, narrow; with a way past it where the shape stays."""
 
     def __init__(self, into: int, out: int, kernel: int, stride: int, expansion: int) -> None:
@@ -141,11 +142,11 @@ class EfficientNetLite(nn.Module):
                 module.fold()
 
 
-def _blocks(config: LiteConfig) -> Iterable[Block]:
+def _blocks(config: LiteConfig) -> Iterable[InvertedResidual]:
     into = config.stem
     for stage, ((kernel, stride), width) in enumerate(zip(_STAGES, config.widths, strict=True)):
         for repeat in range(config.repeats[stage]):
-            yield Block(into, width, kernel, stride if repeat == 0 else 1, _EXPANSION if stage else 1)
+            yield InvertedResidual(into, width, kernel, stride if repeat == 0 else 1, _EXPANSION if stage else 1)
             into = width
 
 
@@ -158,13 +159,7 @@ def config_of(name: str) -> LiteConfig:
 
 def load_lite(path: str | Path, config: LiteConfig) -> EfficientNetLite:
     """A network from a safetensors file under the released names: in eval mode, folded, without gradients."""
-    from safetensors import SafetensorError
-    from safetensors.torch import load_file
-
-    try:
-        released = load_file(path)
-    except (SafetensorError, OSError) as error:
-        raise InvalidFile(path, f"cannot be read as safetensors: {error}") from error
+    released = read_tensors(path)
     network = EfficientNetLite(config, classifier=any(name.startswith("_fc.") for name in released))
     try:
         network.load_state_dict(_matched(released, network))

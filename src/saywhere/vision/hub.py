@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import hashlib
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from saywhere.assets.checkpoint import Checkpoint, find_checkpoint
 from saywhere.core.errors import InvalidValue, UnknownName, require
-from saywhere.vision.checkpoint import Checkpoint, find_checkpoint
+from saywhere.provenance import sha256_of
 
 if TYPE_CHECKING:
-    from saywhere.vision.transformer import HubEncoder, Sight
+    from saywhere.vision.transformer import Backbone, HubEncoder
 
 # What stands after each prefix.
 KINDS = {
@@ -55,14 +55,14 @@ def open_hub_encoder(
     from saywhere.vision.transformer import HubEncoder
 
     made = _made(kind, parts, find_checkpoint(parts[0], revision), attention_off)
-    return HubEncoder(made.sight, kind, made.checkpoints, input_px, fit, made.options)
+    return HubEncoder(made.backbone, kind, made.checkpoints, input_px, fit, made.options)
 
 
 @dataclass(frozen=True, slots=True)
 class _Made:
     """A network, what it was read from, and what else its features depend on."""
 
-    sight: Sight
+    backbone: Backbone
     checkpoints: tuple[Checkpoint, ...]
     options: dict[str, str | int] = field(default_factory=dict)
 
@@ -79,7 +79,7 @@ def _parsed(spec: str) -> tuple[str, list[str]]:
 
 
 def _made(kind: str, parts: list[str], first: Checkpoint, attention_off: int | None) -> _Made:
-    from saywhere.vision.dino import Talk2DinoSight, load_dino
+    from saywhere.vision.dino import Talk2DinoBackbone, load_dino
 
     match kind:
         case "siglip2":
@@ -87,36 +87,35 @@ def _made(kind: str, parts: list[str], first: Checkpoint, attention_off: int | N
 
             return _Made(load_siglip(first), (first,))
         case "talk2dino":
-            return _Made(Talk2DinoSight(load_dino(first, *_DINOS["dinov2"])), (first,))
+            return _Made(Talk2DinoBackbone(load_dino(first, *_DINOS["dinov2"])), (first,))
         case "dinotxt":
             return _made_dinotxt(first, Path(parts[1]).expanduser())
         case "clip" | "invite" | "denseclip":
             return _made_clip(kind, first, attention_off)
         case "proxyclip":
-            from saywhere.vision.clip import ProxyClipSight, load_clip
+            from saywhere.vision.clip import ProxyClipBackbone, load_clip
 
             second = find_checkpoint(parts[1])
             dino = load_dino(second, *(name for names in _DINOS.values() for name in names))
-            return _Made(ProxyClipSight(*load_clip(first), dino), (first, second), {"dino_pixels": str(dino.pixels)})
+            return _Made(ProxyClipBackbone(*load_clip(first), dino), (first, second), {"dino_pixels": str(dino.pixels)})
         case _:
             return _Made(load_dino(first, *_DINOS[kind]), (first,))
 
 
 def _made_clip(kind: str, checkpoint: Checkpoint, attention_off: int | None) -> _Made:
-    from saywhere.vision.clip import ClipSight, DenseClipSight, InviteSight, load_clip
+    from saywhere.vision.clip import ClipBackbone, DenseClipBackbone, InviteBackbone, load_clip
 
     network, pixels = load_clip(checkpoint)
     if kind == "invite":
         off = 1 if attention_off is None else attention_off
-        return _Made(InviteSight(network, pixels, off), (checkpoint,), {"attention_off": off})
-    return _Made((ClipSight if kind == "clip" else DenseClipSight)(network, pixels), (checkpoint,))
+        return _Made(InviteBackbone(network, pixels, off), (checkpoint,), {"attention_off": off})
+    return _Made((ClipBackbone if kind == "clip" else DenseClipBackbone)(network, pixels), (checkpoint,))
 
 
 def _made_dinotxt(checkpoint: Checkpoint, head: Path) -> _Made:
     from saywhere.vision.dino import load_dino
-    from saywhere.vision.dinotxt import DinoTxtSight, load_head
+    from saywhere.vision.dinotxt import DinoTxtBackbone, load_head
 
     dino = load_dino(checkpoint, *_DINOS["dinov2"])
-    sight = DinoTxtSight(dino, load_head(head, dino.heads))
-    with head.open("rb") as file:
-        return _Made(sight, (checkpoint,), {"head_sha256": hashlib.file_digest(file, "sha256").hexdigest()})
+    backbone = DinoTxtBackbone(dino, load_head(head, dino.heads))
+    return _Made(backbone, (checkpoint,), {"head_sha256": sha256_of(head)})

@@ -12,7 +12,7 @@ from saywhere.vision.photo import PhotoLike, read_photo
 from saywhere.vision.view import Encoder, View
 
 
-class JoinedEncoder:
+class JoinedEncoder(Encoder):
     """Encoders whose patches lie on the same grid, joined patch by patch. d is the sum of their sizes."""
 
     def __init__(self, encoders: Sequence[Encoder]) -> None:
@@ -46,9 +46,6 @@ class JoinedEncoder:
         weight = np.concatenate([weight for weight, _ in known], axis=1) / len(known)
         bias = np.stack([bias for _, bias in known]).mean(axis=0)
         return weight.astype(np.float32), bias.astype(np.float32)
-
-    def look(self, photo: PhotoLike) -> View:
-        return self.look_many([photo])[0]
 
     def look_many(self, photos: Sequence[PhotoLike]) -> list[View]:
         images = [read_photo(photo) for photo in photos]

@@ -10,11 +10,12 @@ from PIL import Image
 from torch import Tensor
 
 from saywhere.assets import fetch, find
-from saywhere.core import Frame, InvalidValue
+from saywhere.core import Frame
 from saywhere.core.types import Floats32
 from saywhere.vision.efficientnet import MEAN_8BIT, SCALE_8BIT, STRIDE, EfficientNetLite, config_of, load_lite
 from saywhere.vision.photo import PhotoLike, read_photo
-from saywhere.vision.view import View
+from saywhere.vision.pixels import checked_side
+from saywhere.vision.view import Encoder, View
 
 INPUT_PX = 448
 
@@ -22,12 +23,12 @@ INPUT_PX = 448
 def open_lite(name: str, input_px: int) -> LiteEncoder:
     """The encoder of this name, its weights fetched if they are not there."""
     config = config_of(name)
-    _checked_side(input_px)
+    checked_side(input_px, STRIDE)
     weights = find(name).files[0]
     return LiteEncoder(load_lite(fetch(name) / weights.name, config), name, weights.stored_sha256, input_px)
 
 
-class LiteEncoder:
+class LiteEncoder(Encoder):
     """An EfficientNet-Lite that looks at photos squashed to input_px × input_px.
 
     name, sha256: of the weights, for the record. The network is on the CPU or wherever it was put.
@@ -35,7 +36,7 @@ class LiteEncoder:
 
     def __init__(self, network: EfficientNetLite, name: str, sha256: str, input_px: int) -> None:
         self.network, self.name, self.sha256 = network, name, sha256
-        self.input_px = _checked_side(input_px)
+        self.input_px = checked_side(input_px, STRIDE)
 
     @property
     def fingerprint(self) -> dict[str, str | int]:
@@ -58,10 +59,6 @@ class LiteEncoder:
         """How a photo of this width and height, in pixels, becomes the input."""
         return Frame.squash(photo_size, (self.input_px, self.input_px), STRIDE)
 
-    def look(self, photo: PhotoLike) -> View:
-        """One photo."""
-        return self.look_many([photo])[0]
-
     def look_many(self, photos: Sequence[PhotoLike]) -> list[View]:
         """Several photos at once. All are held in memory: give a folder in parts."""
         if not photos:
@@ -83,9 +80,3 @@ class LiteEncoder:
         scaled = (torch.from_numpy(pixels).to(where.device, where.dtype) - MEAN_8BIT) / SCALE_8BIT
         # (B, h, w, 3) seen as (B, 3, h, w): already in the order of memory that the convolutions like best.
         return scaled.permute(0, 3, 1, 2)
-
-
-def _checked_side(input_px: int) -> int:
-    if input_px < STRIDE or input_px % STRIDE:
-        raise InvalidValue("input_px", f"is {input_px}, not a multiple of {STRIDE}")
-    return input_px

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from PIL import Image
 from torch import Tensor
 
+from saywhere.assets.checkpoint import PREPROCESSOR, Checkpoint, read_json
 from saywhere.core import Frame, InvalidFile, InvalidValue, UnknownName
-from saywhere.vision.checkpoint import PREPROCESSOR, Checkpoint, read_json
 
 FITS = ("squash", "centre_crop", "letterbox")
 
@@ -83,6 +83,13 @@ def pixels_of(checkpoint: Checkpoint, family: Pixels) -> Pixels:
         )
     except (TypeError, InvalidValue) as error:
         raise InvalidFile(path, f"does not say how colours are scaled: {error}") from error
+
+
+def checked_side(input_px: int, patch_px: int) -> int:
+    """The side of an input, if it is a multiple of a patch's."""
+    if input_px < patch_px or input_px % patch_px:
+        raise InvalidValue("input_px", f"is {input_px}, not a multiple of {patch_px}")
+    return input_px
 
 
 def frame_of(photo_size: tuple[int, int], input_px: int, grid: tuple[int, int], fit: str) -> Frame:

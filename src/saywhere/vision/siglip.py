@@ -6,47 +6,44 @@ import math
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
+from saywhere.assets.checkpoint import Checkpoint
 from saywhere.core import InvalidFile
-from saywhere.vision.checkpoint import Checkpoint
 from saywhere.vision.pixels import SIGLIP, Pixels, pixels_of
-from saywhere.vision.transformer import Seen, on_grid, square_side
+from saywhere.vision.transformer import Backbone, BackboneOutput, on_grid, sides_of, square_side
 
 _FIXED = ("siglip", "siglip_vision_model")
 _FLEXIBLE = ("siglip2", "siglip2_vision_model")
 
 
-class SiglipSight(nn.Module):
+class SiglipBackbone(Backbone):
     """A SigLIP of either form. There is no class token, hence no attention.
 
     Most SigLIP 2 checkpoints are for one resolution and have SigLIP's own form; those called NaFlex take patches.
     """
 
     def __init__(self, network: Any, pixels: Pixels) -> None:
-        super().__init__()
-        self.network, self.pixels = network, pixels
-        self.takes_patches = network.config.model_type in _FLEXIBLE
-        self.patch_px = square_side(network.config.patch_size, "patch_size")
-        if self.takes_patches:
-            self.native_px = math.isqrt(int(network.config.num_patches)) * self.patch_px
+        takes_patches = network.config.model_type in _FLEXIBLE
+        if takes_patches:
+            patch_px = square_side(network.config.patch_size, "patch_size")
+            sides = patch_px, math.isqrt(int(network.config.num_patches)) * patch_px
         else:
-            self.native_px = square_side(network.config.image_size, "image_size")
+            sides = sides_of(network)
+        super().__init__(pixels, *sides)
+        self.network, self.takes_patches = network, takes_patches
 
     @property
     def size(self) -> int:
         return int(self.network.config.hidden_size)
 
-    def grid(self, input_px: int) -> tuple[int, int]:
-        return input_px // self.patch_px, input_px // self.patch_px
-
-    def see(self, photos: Tensor) -> Seen:
+    def see(self, photos: Tensor) -> BackboneOutput:
         """(B, 3, input_px, input_px) → patches and image vector."""
         grid = self.grid(photos.shape[-1])
         out = self._patches_seen(photos, grid) if self.takes_patches else self._seen(photos)
         tokens = out.last_hidden_state
         pooled = self.network.head(tokens.flatten(0, 1).unsqueeze(1))
-        return Seen(on_grid(pooled.unflatten(0, tokens.shape[:2]), grid), out.pooler_output)
+        return BackboneOutput(on_grid(pooled.unflatten(0, tokens.shape[:2]), grid), out.pooler_output)
 
     def _seen(self, photos: Tensor) -> Any:
         return self.network(pixel_values=photos, interpolate_pos_encoding=True)
@@ -61,10 +58,10 @@ class SiglipSight(nn.Module):
         return self.network(pixel_values=patches, pixel_attention_mask=every, spatial_shapes=shapes)
 
 
-def load_siglip(checkpoint: Checkpoint) -> SiglipSight:
+def load_siglip(checkpoint: Checkpoint) -> SiglipBackbone:
     """SigLIP's image tower from a checkpoint of either form."""
     flexible = checkpoint.model_type in _FLEXIBLE
     network = checkpoint.load("Siglip2VisionModel" if flexible else "SiglipVisionModel", (*_FIXED, *_FLEXIBLE))
     if not network.use_head:
         raise InvalidFile(checkpoint.folder, "has no pooling head, which patches need")
-    return SiglipSight(network, pixels_of(checkpoint, SIGLIP))
+    return SiglipBackbone(network, pixels_of(checkpoint, SIGLIP))

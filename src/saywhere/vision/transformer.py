@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
+from saywhere.assets.checkpoint import Checkpoint
 from saywhere.core import Frame, InvalidValue, UnknownName
-from saywhere.vision.checkpoint import Checkpoint
 from saywhere.vision.photo import PhotoLike, read_photo
-from saywhere.vision.pixels import FITS, Pixels, frame_of
-from saywhere.vision.view import View
+from saywhere.vision.pixels import FITS, Pixels, checked_side, frame_of
+from saywhere.vision.view import Encoder, View
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class BackboneOutput:
     """What a network made of B photos.
 
     patches: (B, rows, cols, d). whole: (B, d). attention: (B, rows, cols), each photo's sums to 1; or None.
@@ -30,34 +31,31 @@ class Seen:
     attention: Tensor | None = None
 
 
-class Sight(Protocol):
-    """A network that sees photos of input_px × input_px, their colours scaled as `pixels` says."""
+class Backbone(nn.Module, ABC):
+    """A network that sees square photos, their colours scaled as `pixels` says.
+
+    patch_px: the side of a patch; inputs are a multiple of it. native_px: the side that it was trained for.
+    """
+
+    def __init__(self, pixels: Pixels, patch_px: int, native_px: int) -> None:
+        super().__init__()
+        self.pixels, self.patch_px, self.native_px = pixels, patch_px, native_px
 
     @property
+    @abstractmethod
     def size(self) -> int:
         """d, the numbers per patch."""
 
-    @property
-    def patch_px(self) -> int:
-        """The side of a patch: inputs are a multiple of it."""
-
-    @property
-    def native_px(self) -> int:
-        """The side of the input that the network was trained for."""
-
-    @property
-    def pixels(self) -> Pixels: ...
+    @abstractmethod
+    def see(self, photos: Tensor) -> BackboneOutput:
+        """(B, 3, input_px, input_px) → what is seen."""
 
     def grid(self, input_px: int) -> tuple[int, int]:
         """Rows and columns for an input of this side."""
-
-    def see(self, photos: Tensor) -> Seen:
-        """(B, 3, input_px, input_px) → what is seen."""
-
-    def parameters(self) -> Iterator[nn.Parameter]: ...
+        return input_px // self.patch_px, input_px // self.patch_px
 
 
-class HubEncoder:
+class HubEncoder(Encoder):
     """A network from the hub that looks at photos; an `Encoder`.
 
     kind: the family's prefix. checkpoints: what the network was read from. options: what else the features depend on.
@@ -67,7 +65,7 @@ class HubEncoder:
 
     def __init__(
         self,
-        sight: Sight,
+        backbone: Backbone,
         kind: str,
         checkpoints: Sequence[Checkpoint],
         input_px: int | None = None,
@@ -76,10 +74,8 @@ class HubEncoder:
     ) -> None:
         if fit not in FITS:
             raise UnknownName("fit", fit, FITS)
-        self.sight, self.kind, self.fit = sight, kind, fit
-        self.input_px = sight.native_px if input_px is None else input_px
-        if self.input_px < sight.patch_px or self.input_px % sight.patch_px:
-            raise InvalidValue("input_px", f"is {self.input_px}, not a multiple of {sight.patch_px}")
+        self.backbone, self.kind, self.fit = backbone, kind, fit
+        self.input_px = checked_side(backbone.native_px if input_px is None else input_px, backbone.patch_px)
         self._checkpoints, self._options = tuple(checkpoints), dict(options or {})
 
     @property
@@ -88,7 +84,7 @@ class HubEncoder:
 
     @property
     def size(self) -> int:
-        return self.sight.size
+        return self.backbone.size
 
     @cached_property
     def fingerprint(self) -> dict[str, str | int]:
@@ -97,17 +93,13 @@ class HubEncoder:
             "checkpoint_sha256": "+".join(checkpoint.sha256() for checkpoint in self._checkpoints),
             "input_px": self.input_px,
             "fit": self.fit,
-            "pixels": str(self.sight.pixels),
+            "pixels": str(self.backbone.pixels),
             **self._options,
         }
 
     def frame(self, photo_size: tuple[int, int]) -> Frame:
         """How a photo of this width and height, in pixels, becomes the input."""
-        return frame_of(photo_size, self.input_px, self.sight.grid(self.input_px), self.fit)
-
-    def look(self, photo: PhotoLike) -> View:
-        """One photo."""
-        return self.look_many([photo])[0]
+        return frame_of(photo_size, self.input_px, self.backbone.grid(self.input_px), self.fit)
 
     def look_many(self, photos: Sequence[PhotoLike]) -> list[View]:
         """Several photos at once. All are held in memory: give a folder in parts."""
@@ -116,7 +108,7 @@ class HubEncoder:
         images = [read_photo(photo) for photo in photos]
         frames = [self.frame(image.size) for image in images]
         with torch.inference_mode():
-            seen = self.sight.see(self.sight.pixels.tensor(images, frames, next(self.sight.parameters())))
+            seen = self.backbone.see(self.backbone.pixels.tensor(images, frames, next(self.backbone.parameters())))
         patches, whole = seen.patches.float().cpu().numpy(), seen.whole.float().cpu().numpy()
         if seen.attention is None:
             return [View(frame, patches[n], whole[n]) for n, frame in enumerate(frames)]
@@ -167,3 +159,9 @@ def square_side(size: object, what: str) -> int:
     if len(sides) != 1 or not all(isinstance(side, int) and side > 0 for side in sides):
         raise InvalidValue(what, f"is {size!r}, not one side in pixels")
     return int(sides.pop())
+
+
+def sides_of(network: Any) -> tuple[int, int]:
+    """The side of a patch and of the input that a network was trained for, in pixels, as its config says."""
+    config = network.config
+    return square_side(config.patch_size, "patch_size"), square_side(config.image_size, "image_size")

@@ -108,7 +108,7 @@ def _shares(attention: ArrayLike, frame: Frame) -> Floats32:
 
 
 class Encoder(Protocol):
-    """Anything that looks at photos."""
+    """Anything that looks at photos. A class that is one by name needs no `look` of its own."""
 
     @property
     def fingerprint(self) -> dict[str, str | int]:
@@ -121,6 +121,8 @@ class Encoder(Protocol):
     def frame(self, photo_size: tuple[int, int]) -> Frame:
         """How a photo of this width and height is brought to the encoder. The grid is the same for every photo."""
 
-    def look(self, photo: PhotoLike) -> View: ...
+    def look(self, photo: PhotoLike) -> View:
+        """One photo."""
+        return self.look_many([photo])[0]
 
     def look_many(self, photos: Sequence[PhotoLike]) -> list[View]: ...

@@ -8,7 +8,7 @@ from saywhere.world.kinds import CATEGORIES, KINDS, STUFF, Kind
 from saywhere.world.making import make_scene, scenes
 from saywhere.world.narrators import DATASET_ID, NARRATORS, Narration, narrate
 from saywhere.world.places import PLACES, Place
-from saywhere.world.questions import CHANGED_PRIORS, TYPES, Priors, Question, ask, candidates, choose
+from saywhere.world.questions import CHANGED_PRIORS, TYPES, Priors, SceneQuestion, ask, candidates, choose
 from saywhere.world.referring import Reference, references
 from saywhere.world.relations import Relation, relations
 from saywhere.world.runs import run_lengths
@@ -36,10 +36,10 @@ __all__ = [
     "ObjectCaption",
     "Place",
     "Priors",
-    "Question",
     "Reference",
     "Relation",
     "Scene",
+    "SceneQuestion",
     "Settings",
     "Thing",
     "Video",

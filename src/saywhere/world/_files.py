@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from pathlib import Path
 from typing import IO, Any
@@ -17,11 +16,6 @@ def json_bytes(value: Any) -> bytes:
 def write_json(path: Path, value: Any) -> None:
     with write_atomic(path) as file:
         file.write(json_bytes(value))
-
-
-def sha256(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 class Lines:

@@ -9,7 +9,7 @@ from saywhere.core.narrative import Narrative
 from saywhere.world.captions import HighLevelCaptions
 from saywhere.world.kinds import CATEGORIES, KINDS
 from saywhere.world.narrators import Narration
-from saywhere.world.questions import Question
+from saywhere.world.questions import SceneQuestion
 from saywhere.world.referring import Reference
 from saywhere.world.runs import run_lengths
 from saywhere.world.scene import Scene
@@ -124,11 +124,11 @@ def reference_record(scene: Scene, reference: Reference, ref_id: int, split: str
     }
 
 
-def question_record(question: Question, question_id: int) -> dict[str, Any]:
+def question_record(question: SceneQuestion, question_id: int) -> dict[str, Any]:
     return {"image_id": question.scene, "question": question.text, "question_id": question_id}
 
 
-def answer_record(question: Question, question_id: int, split: str) -> dict[str, Any]:
+def answer_record(question: SceneQuestion, question_id: int, split: str) -> dict[str, Any]:
     """VQA v2; `evidence`, the annotation ids of what one must look at, and `split` are ours."""
     return {
         "question_id": question_id,

@@ -54,3 +54,12 @@ def between(rng: np.random.Generator, low: float, high: float) -> float:
 
 def shuffled(rng: np.random.Generator, options: Sequence[T]) -> list[T]:
     return [options[i] for i in rng.permutation(len(options)).tolist()]
+
+
+def weights(text: str) -> dict[str, float]:
+    """ "cup 3, teddy bear, vase 0.6": how often each of some things occurs; 1 where no number is given."""
+    found: dict[str, float] = {}
+    for entry in text.split(", "):
+        name, _, number = entry.rpartition(" ")
+        found |= {name: float(number)} if number[:1].isdigit() else {entry: 1.0}
+    return found

@@ -16,7 +16,8 @@ from saywhere import __version__
 from saywhere.atomic import write_atomic
 from saywhere.core.errors import InvalidFile, InvalidValue
 from saywhere.core.types import Progress
-from saywhere.world._files import Document, Lines, sha256, write_json
+from saywhere.provenance import sha256_of
+from saywhere.world._files import Document, Lines, write_json
 from saywhere.world._records import (
     answer_record,
     category_records,
@@ -33,7 +34,7 @@ from saywhere.world._records import (
 from saywhere.world.captions import high_level_captions, object_captions
 from saywhere.world.making import make_scene
 from saywhere.world.narrators import narrate
-from saywhere.world.questions import Priors, Question, candidates, check_priors, choose
+from saywhere.world.questions import Priors, SceneQuestion, candidates, check_priors, choose
 from saywhere.world.referring import references
 from saywhere.world.scene import Scene
 from saywhere.world.video import make_video
@@ -161,7 +162,7 @@ def _read_settings(path: Path) -> Any:
     return document.get("settings") if isinstance(document, dict) else None
 
 
-def _write_scenes(folder: Path, settings: Settings, counts: _Counts, *, keep: bool) -> list[tuple[Question, ...]]:
+def _write_scenes(folder: Path, settings: Settings, counts: _Counts, *, keep: bool) -> list[tuple[SceneQuestion, ...]]:
     """All that is told scene by scene; gives the candidate questions of each."""
     pools = []
     with ExitStack() as stack:
@@ -223,7 +224,7 @@ def _write_photo(path: Path, scene: Scene, *, keep: bool) -> None:
         file.write(packed.getvalue())
 
 
-def _write_questions(folder: Path, settings: Settings, counts: _Counts, pools: list[tuple[Question, ...]]) -> None:
+def _write_questions(folder: Path, settings: Settings, counts: _Counts, pools: list[tuple[SceneQuestion, ...]]) -> None:
     head = {"info": {"description": "saywhere world"}, "task_type": "Open-Ended", "data_type": "saywhere_world"}
     with write_atomic(folder / "questions.json") as file, write_atomic(folder / "annotations.json") as answers_file:
         questions = Document(file, "questions", head)
@@ -273,5 +274,5 @@ def _manifest(folder: Path, settings: Settings, numbers: Mapping[str, int]) -> d
         "settings": _described(settings),
         "counts": dict(numbers),
         "splits": {split: list(bounds) for split, bounds in settings.bounds().items()},
-        "sha256": {str(path.relative_to(folder).as_posix()): sha256(path) for path in named},
+        "sha256": {str(path.relative_to(folder).as_posix()): sha256_of(path) for path in named},
     }

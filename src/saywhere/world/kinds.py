@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from saywhere.core.errors import UnknownName
+from saywhere.world.chance import weights
 from saywhere.world.colours import PALETTE, Ink
 from saywhere.world.drawings import DRAWINGS
 
@@ -53,42 +53,17 @@ class Kind:
         return self.inks.get(colour, PALETTE[colour])
 
 
-def _even(names: str) -> dict[str, float]:
-    return dict.fromkeys(names.split(), 1.0)
-
-
-_CLOTHES = {
-    "red": 3.0,
-    "blue": 4.0,
-    "white": 3.0,
-    "black": 2.5,
-    "green": 2.0,
-    "yellow": 1.5,
-    "pink": 1.0,
-    "purple": 1.0,
-    "orange": 1.0,
-    "gray": 1.5,
-}
-_PAINT = {"red": 3.0, "blue": 3.0, "white": 3.0, "black": 2.0, "gray": 2.0, "green": 1.0, "yellow": 1.0, "orange": 0.6}
-_BRIGHT = _even("red orange yellow green blue purple pink")
-_DISHES = {"white": 3.0, "blue": 2.0, "red": 2.0, "green": 1.5, "yellow": 1.5, "orange": 1.0, "black": 1.0, "pink": 0.6}
-_CLOTH = {
-    "red": 2.0,
-    "blue": 2.0,
-    "green": 1.5,
-    "gray": 1.5,
-    "brown": 1.5,
-    "purple": 1.0,
-    "pink": 1.0,
-    "yellow": 1.0,
-    "white": 1.0,
-}
-_WOODEN = {"brown": 4.0, "white": 1.5, "black": 1.0}
-_FUR = {"brown": 4.0, "black": 2.0, "white": 2.0, "gray": 1.0}
+_CLOTHES = weights("red 3, blue 4, white 3, black 2.5, green 2, yellow 1.5, pink, purple, orange, gray 1.5")
+_PAINT = weights("red 3, blue 3, white 3, black 2, gray 2, green, yellow, orange 0.6")
+_BRIGHT = weights("red, orange, yellow, green, blue, purple, pink")
+_DISHES = weights("white 3, blue 2, red 2, green 1.5, yellow 1.5, orange, black, pink 0.6")
+_CLOTH = weights("red 2, blue 2, green 1.5, gray 1.5, brown 1.5, purple, pink, yellow, white")
+_WOODEN = weights("brown 4, white 1.5, black")
+_FUR = weights("brown 4, black 2, white 2, gray")
 _GREEN = {"green": 1.0}
 _WHITE = {"white": 1.0}
 _OAK: dict[str, Ink] = {"brown": (156, 108, 66)}
-_METAL = {"gray": 3.0, "black": 1.0, "white": 1.0}
+_METAL = weights("gray 3, black, white")
 
 _PEOPLE = (
     Kind("man", "person", 1.75, _CLOTHES, "men", poses=UPRIGHT, wears=True, speed=0.6),
@@ -98,99 +73,78 @@ _PEOPLE = (
 )
 _ANIMALS = (
     Kind("dog", "animal", 0.75, _FUR, inks={"brown": (164, 106, 60)}, speed=0.7),
-    Kind("cat", "animal", 0.6, {"orange": 3.0, "black": 2.0, "gray": 2.0, "white": 1.5}),
-    Kind("horse", "animal", 1.7, {"brown": 4.0, "black": 2.0, "white": 1.5}, speed=0.5),
-    Kind("cow", "animal", 1.35, {"white": 3.0, "brown": 2.0, "black": 1.0}, speed=0.2),
-    Kind("sheep", "animal", 0.95, {"white": 5.0, "black": 1.0}, "sheep", speed=0.3),
-    Kind("hen", "animal", 0.55, {"white": 2.0, "brown": 2.0, "black": 1.0}, speed=0.5),
-    Kind("duck", "animal", 0.5, {"brown": 2.0, "white": 2.0, "yellow": 1.0}, speed=0.5),
-    Kind("bird", "animal", 0.5, {"white": 3.0, "black": 2.0, "gray": 2.0}, speed=1.0),
+    Kind("cat", "animal", 0.6, weights("orange 3, black 2, gray 2, white 1.5")),
+    Kind("horse", "animal", 1.7, weights("brown 4, black 2, white 1.5"), speed=0.5),
+    Kind("cow", "animal", 1.35, weights("white 3, brown 2, black"), speed=0.2),
+    Kind("sheep", "animal", 0.95, weights("white 5, black"), "sheep", speed=0.3),
+    Kind("hen", "animal", 0.55, weights("white 2, brown 2, black"), speed=0.5),
+    Kind("duck", "animal", 0.5, weights("brown 2, white 2, yellow"), speed=0.5),
+    Kind("bird", "animal", 0.5, weights("white 3, black 2, gray 2"), speed=1.0),
 )
 _VEHICLES = (
     Kind("car", "vehicle", 1.25, _PAINT, speed=0.7),
-    Kind(
-        "bus", "vehicle", 2.0, {"red": 3.0, "yellow": 3.0, "blue": 2.0, "green": 1.0, "white": 1.0}, "buses", speed=0.4
-    ),
+    Kind("bus", "vehicle", 2.0, weights("red 3, yellow 3, blue 2, green, white"), "buses", speed=0.4),
     Kind("truck", "vehicle", 1.9, _PAINT, speed=0.4),
     Kind("bicycle", "vehicle", 1.0, _BRIGHT | {"black": 1.5}),
-    Kind("train", "vehicle", 1.9, {"red": 2.0, "blue": 2.0, "green": 1.5, "yellow": 1.0, "purple": 0.5}, speed=0.3),
+    Kind("train", "vehicle", 1.9, weights("red 2, blue 2, green 1.5, yellow, purple 0.5"), speed=0.3),
     Kind("sailboat", "vehicle", 2.3, _BRIGHT, speed=0.4),
-    Kind("ship", "vehicle", 2.0, {"blue": 2.0, "black": 2.0, "red": 1.0, "green": 1.0}, speed=0.2),
-    Kind(
-        "airplane",
-        "vehicle",
-        0.7,
-        {"red": 2.0, "blue": 2.0, "green": 1.0, "orange": 1.0},
-        speed=0.7,
-        named_by_colour=False,
-    ),
-    Kind("tractor", "vehicle", 1.7, {"green": 3.0, "red": 3.0, "blue": 1.0, "orange": 1.0}, speed=0.3),
+    Kind("ship", "vehicle", 2.0, weights("blue 2, black 2, red, green"), speed=0.2),
+    Kind("airplane", "vehicle", 0.7, weights("red 2, blue 2, green, orange"), speed=0.7, named_by_colour=False),
+    Kind("tractor", "vehicle", 1.7, weights("green 3, red 3, blue, orange"), speed=0.3),
 )
 _NATURE = (
-    Kind(
-        "tree", "nature", 3.0, {"green": 5.0, "orange": 1.0, "yellow": 0.7, "red": 0.4}, inks={"green": (84, 142, 62)}
-    ),
+    Kind("tree", "nature", 3.0, weights("green 5, orange, yellow 0.7, red 0.4"), inks={"green": (84, 142, 62)}),
     Kind("pine tree", "nature", 3.0, _GREEN, inks={"green": (48, 108, 70)}, named_by_colour=False),
     Kind("palm tree", "nature", 3.2, _GREEN, inks={"green": (74, 152, 62)}, named_by_colour=False),
     Kind("bush", "nature", 0.8, _GREEN, "bushes", inks={"green": (74, 132, 58)}),
-    Kind("flower", "nature", 0.7, _even("red yellow pink purple white orange blue"), countable=False),
-    Kind("rock", "nature", 0.55, {"gray": 3.0, "brown": 1.0}),
+    Kind("flower", "nature", 0.7, weights("red, yellow, pink, purple, white, orange, blue"), countable=False),
+    Kind("rock", "nature", 0.55, weights("gray 3, brown")),
     Kind(
         "cloud",
         "nature",
         0.75,
-        {"white": 4.0, "gray": 1.0},
+        weights("white 4, gray"),
         inks={"white": (248, 250, 253), "gray": (186, 192, 202)},
         speed=0.05,
     ),
-    Kind("sun", "nature", 0.85, {"yellow": 3.0, "orange": 1.0}, named_by_colour=False),
+    Kind("sun", "nature", 0.85, weights("yellow 3, orange"), named_by_colour=False),
     Kind(
         "mountain",
         "nature",
         2.3,
-        {"gray": 2.0, "blue": 1.0},
+        weights("gray 2, blue"),
         inks={"gray": (126, 130, 140), "blue": (112, 130, 164)},
         named_by_colour=False,
     ),
     Kind("snowman", "nature", 1.3, _BRIGHT, "snowmen", wears=True),
     Kind("hay bale", "nature", 1.0, {"yellow": 1.0}, inks={"yellow": (224, 186, 92)}, named_by_colour=False),
-    Kind("fence", "nature", 0.75, {"brown": 3.0, "white": 2.0}),
+    Kind("fence", "nature", 0.75, weights("brown 3, white 2")),
     Kind("sandcastle", "nature", 0.6, {"brown": 1.0}, inks={"brown": (222, 184, 124)}, named_by_colour=False),
 )
 _OUTDOORS = (
-    Kind("house", "structure", 2.7, {"white": 2.0, "yellow": 2.0, "orange": 1.0, "blue": 1.0, "pink": 1.0, "red": 1.0}),
-    Kind(
-        "building",
-        "structure",
-        4.2,
-        {"gray": 3.0, "brown": 2.0, "orange": 1.0, "yellow": 1.0, "blue": 1.0},
-        countable=False,
-    ),
-    Kind("barn", "structure", 2.9, {"red": 4.0, "brown": 2.0, "green": 0.6}),
-    Kind("traffic light", "structure", 2.1, _even("red yellow green")),
-    Kind("street lamp", "structure", 2.7, {"black": 3.0, "gray": 2.0, "green": 1.0}),
+    Kind("house", "structure", 2.7, weights("white 2, yellow 2, orange, blue, pink, red")),
+    Kind("building", "structure", 4.2, weights("gray 3, brown 2, orange, yellow, blue"), countable=False),
+    Kind("barn", "structure", 2.9, weights("red 4, brown 2, green 0.6")),
+    Kind("traffic light", "structure", 2.1, weights("red, yellow, green")),
+    Kind("street lamp", "structure", 2.7, weights("black 3, gray 2, green")),
     Kind(
         "bench",
         "structure",
         0.9,
-        {"brown": 4.0, "green": 1.0, "red": 0.6},
+        weights("brown 4, green, red 0.6"),
         "benches",
         surface=(0.14, 0.62, 0.86, 0.74),
         seat=True,
     ),
     Kind("stop sign", "structure", 1.6, {"red": 1.0}, named_by_colour=False),
-    Kind("fire hydrant", "structure", 0.7, {"red": 3.0, "yellow": 2.0, "blue": 0.6}),
+    Kind("fire hydrant", "structure", 0.7, weights("red 3, yellow 2, blue 0.6")),
     Kind("umbrella", "leisure", 1.75, _BRIGHT),
     Kind("ball", "leisure", 0.45, _BRIGHT),
     Kind("deck chair", "leisure", 0.85, _BRIGHT),
     Kind("surfboard", "leisure", 1.45, _BRIGHT),
     Kind("kite", "leisure", 0.95, _BRIGHT, speed=0.4),
-    Kind(
-        "suitcase", "leisure", 0.75, {"red": 2.0, "blue": 2.0, "black": 2.0, "green": 1.0, "yellow": 1.0, "pink": 1.0}
-    ),
-    Kind(
-        "backpack", "leisure", 0.6, {"red": 2.0, "blue": 2.0, "green": 1.5, "orange": 1.0, "purple": 1.0, "black": 1.0}
-    ),
+    Kind("suitcase", "leisure", 0.75, weights("red 2, blue 2, black 2, green, yellow, pink")),
+    Kind("backpack", "leisure", 0.6, weights("red 2, blue 2, green 1.5, orange, purple, black")),
 )
 _FURNITURE = (
     Kind("table", "furniture", 0.95, _WOODEN, inks=_OAK, surface=(0.12, 0.09, 0.88, 0.30)),
@@ -199,83 +153,64 @@ _FURNITURE = (
         "chair",
         "furniture",
         1.15,
-        {"brown": 3.0, "white": 1.0, "red": 1.0, "blue": 1.0, "green": 0.7, "black": 1.0},
+        weights("brown 3, white, red, blue, green 0.7, black"),
         inks=_OAK,
         surface=(0.2, 0.55, 0.8, 0.62),
         seat=True,
     ),
     Kind("sofa", "furniture", 0.98, _CLOTH, surface=(0.22, 0.62, 0.78, 0.7), seat=True),
     Kind("bed", "furniture", 1.05, _CLOTH, surface=(0.36, 0.5, 0.9, 0.68), seat=True),
-    Kind("lamp", "furniture", 1.6, {"yellow": 2.0, "white": 2.0, "red": 1.0, "blue": 1.0, "green": 1.0, "orange": 1.0}),
-    Kind("television", "furniture", 0.85, {"black": 4.0, "gray": 1.0}),
+    Kind("lamp", "furniture", 1.6, weights("yellow 2, white 2, red, blue, green, orange")),
+    Kind("television", "furniture", 0.85, weights("black 4, gray")),
     Kind("window", "furniture", 0.95, _CLOTH, named_by_colour=False),
     Kind("painting", "furniture", 0.55, _BRIGHT, named_by_colour=False),
     Kind("bookshelf", "furniture", 1.75, _WOODEN, "bookshelves", inks=_OAK),
-    Kind(
-        "plant",
-        "furniture",
-        0.85,
-        {"red": 1.0, "blue": 1.0, "white": 1.0, "brown": 2.0, "yellow": 1.0},
-        named_by_colour=False,
-    ),
+    Kind("plant", "furniture", 0.85, weights("red, blue, white, brown 2, yellow"), named_by_colour=False),
     Kind("rug", "furniture", 0.36, _CLOTH),
-    Kind(
-        "clock",
-        "furniture",
-        0.42,
-        {"red": 1.0, "blue": 1.0, "black": 2.0, "white": 1.0, "green": 1.0, "brown": 1.0, "yellow": 1.0},
-    ),
-    Kind("refrigerator", "appliance", 1.8, {"white": 3.0, "gray": 2.0, "red": 1.0, "black": 0.7, "blue": 0.6}),
+    Kind("clock", "furniture", 0.42, weights("red, blue, black 2, white, green, brown, yellow")),
+    Kind("refrigerator", "appliance", 1.8, weights("white 3, gray 2, red, black 0.7, blue 0.6")),
     Kind(
         "oven",
         "appliance",
         1.05,
-        {"gray": 2.0, "white": 2.0, "black": 1.0, "red": 0.7},
+        weights("gray 2, white 2, black, red 0.7"),
         inks={"gray": (190, 194, 200)},
         surface=(0.15, 0.04, 0.85, 0.13),
     ),
     Kind("wardrobe", "furniture", 1.85, _WOODEN, inks={"brown": (168, 120, 74)}),
 )
 _BATHROOM = (
-    Kind("bathtub", "furniture", 0.85, {"white": 4.0, "pink": 0.7, "blue": 0.7}),
-    Kind("toilet", "furniture", 0.9, {"white": 5.0, "pink": 0.5, "blue": 0.5}),
-    Kind("sink", "furniture", 0.95, {"white": 5.0, "pink": 0.5, "blue": 0.5}),
-    Kind(
-        "mirror",
-        "furniture",
-        0.75,
-        {"yellow": 2.0, "brown": 2.0, "white": 1.0, "black": 1.0, "blue": 1.0},
-        named_by_colour=False,
-    ),
+    Kind("bathtub", "furniture", 0.85, weights("white 4, pink 0.7, blue 0.7")),
+    Kind("toilet", "furniture", 0.9, weights("white 5, pink 0.5, blue 0.5")),
+    Kind("sink", "furniture", 0.95, weights("white 5, pink 0.5, blue 0.5")),
+    Kind("mirror", "furniture", 0.75, weights("yellow 2, brown 2, white, black, blue"), named_by_colour=False),
     Kind("towel", "furniture", 0.7, _CLOTH),
     Kind(
         "stool",
         "furniture",
         0.65,
-        {"brown": 2.0, "red": 1.0, "blue": 1.0, "white": 1.0, "green": 1.0},
+        weights("brown 2, red, blue, white, green"),
         inks=_OAK,
         surface=(0.25, 0.1, 0.75, 0.22),
     ),
 )
 _SMALL = (
     Kind("cup", "tableware", 0.27, _DISHES),
-    Kind("plate", "tableware", 0.17, {"white": 4.0, "blue": 1.5, "yellow": 1.0, "green": 1.0, "pink": 0.6}),
-    Kind("bottle", "tableware", 0.44, {"green": 3.0, "brown": 2.0, "blue": 1.0, "red": 0.6}),
+    Kind("plate", "tableware", 0.17, weights("white 4, blue 1.5, yellow, green, pink 0.6")),
+    Kind("bottle", "tableware", 0.44, weights("green 3, brown 2, blue, red 0.6")),
     Kind("bowl", "tableware", 0.26, _DISHES),
-    Kind("apple", "food", 0.24, {"red": 3.0, "green": 2.0, "yellow": 1.0}, inks={"green": (130, 186, 60)}),
-    Kind("banana", "food", 0.25, {"yellow": 5.0, "green": 1.0}, inks={"green": (150, 180, 60)}),
-    Kind("cake", "food", 0.42, {"pink": 2.0, "white": 2.0, "brown": 2.0, "red": 1.0}),
-    Kind(
-        "vase", "tableware", 0.56, {"blue": 2.0, "white": 1.5, "red": 1.0, "green": 1.0, "orange": 1.0, "purple": 1.0}
-    ),
+    Kind("apple", "food", 0.24, weights("red 3, green 2, yellow"), inks={"green": (130, 186, 60)}),
+    Kind("banana", "food", 0.25, weights("yellow 5, green"), inks={"green": (150, 180, 60)}),
+    Kind("cake", "food", 0.42, weights("pink 2, white 2, brown 2, red")),
+    Kind("vase", "tableware", 0.56, weights("blue 2, white 1.5, red, green, orange, purple")),
     Kind("book", "leisure", 0.21, _BRIGHT | {"brown": 1.0}),
     Kind("laptop", "appliance", 0.45, _METAL),
-    Kind("pot", "tableware", 0.34, {"gray": 2.0, "red": 2.0, "blue": 1.0, "green": 1.0, "orange": 1.0}),
-    Kind("kettle", "appliance", 0.42, {"red": 2.0, "gray": 2.0, "blue": 1.0, "white": 1.0, "green": 1.0}),
+    Kind("pot", "tableware", 0.34, weights("gray 2, red 2, blue, green, orange")),
+    Kind("kettle", "appliance", 0.42, weights("red 2, gray 2, blue, white, green")),
     Kind("pizza", "food", 0.22, {"yellow": 1.0}, named_by_colour=False),
-    Kind("teddy bear", "leisure", 0.5, {"brown": 4.0, "white": 1.0, "pink": 1.0}, inks={"brown": (166, 112, 66)}),
+    Kind("teddy bear", "leisure", 0.5, weights("brown 4, white, pink"), inks={"brown": (166, 112, 66)}),
     Kind("pillow", "leisure", 0.34, _CLOTH),
-    Kind("telephone", "appliance", 0.3, {"black": 2.0, "red": 2.0, "white": 1.0, "green": 0.7, "yellow": 0.7}),
+    Kind("telephone", "appliance", 0.3, weights("black 2, red 2, white, green 0.7, yellow 0.7")),
 )
 
 KINDS: dict[str, Kind] = {
@@ -341,10 +276,3 @@ MIGHT_BE: dict[str, frozenset[str]] = {
 
 CATEGORIES: tuple[str, ...] = (*KINDS, *STUFF)
 """All names, in the order of their category ids, which start at 1."""
-
-
-def kind_of(name: str) -> Kind:
-    """The kind of this name; UnknownName otherwise."""
-    if name not in KINDS:
-        raise UnknownName("kind of thing", name, KINDS)
-    return KINDS[name]

@@ -43,25 +43,12 @@ def _street(paper: Paper, rng: np.random.Generator) -> dict[str, Zone]:
         wall = mix(
             pick(rng, ((186, 150, 130), (160, 166, 176), (206, 190, 160), (150, 130, 130))), (200, 214, 230), 0.35
         )
-        paper.area(
-            [(x, roof), (x + width, roof), (x + width, walk + 0.01), (x, walk + 0.01)],
-            wall,
-            dark(wall, 0.12),
-            "skyline",
-        )
+        paper.box(x, roof, x + width, walk + 0.01, wall, dark(wall, 0.12), "skyline")
         for row in range(int((walk - roof) / 0.05)):
             for col in range(1, int(width / 0.035)):
                 y = roof + 0.02 + row * 0.05
-                paper.area(
-                    [
-                        (x + col * 0.035 - 0.012, y),
-                        (x + col * 0.035, y),
-                        (x + col * 0.035, y + 0.022),
-                        (x + col * 0.035 - 0.012, y + 0.022),
-                    ],
-                    dark(wall, 0.3),
-                    dark(wall, 0.3),
-                )
+                right = x + col * 0.035
+                paper.box(right - 0.012, y, right, y + 0.022, dark(wall, 0.3), dark(wall, 0.3))
         x += width + between(rng, 0.0, 0.03)
     paper.band(walk, kerb, (176, 172, 166), (190, 186, 180), "sidewalk")
     for k in range(12):
@@ -101,11 +88,7 @@ def _station(paper: Paper, rng: np.random.Generator) -> dict[str, Zone]:
         paper.line([(0.5 + k * 0.12, edge + 0.06), (0.5 + k * 0.24, 1.0)], 0.003, (160, 158, 154))
     paper.band(-0.01, 0.1, (86, 96, 108), (104, 114, 126), "roof")
     for x in (0.04, 0.96):
-        paper.area(
-            [(x - 0.015, 0.1), (x + 0.015, 0.1), (x + 0.015, edge + 0.14), (x - 0.015, edge + 0.14)],
-            (96, 106, 116),
-            (76, 84, 94),
-        )
+        paper.box(x - 0.015, 0.1, x + 0.015, edge + 0.14, (96, 106, 116), (76, 84, 94))
     paper.grain("tracks", 12, 1, 1)
     paper.grain("platform", 5, 1, 1)
     return {

@@ -32,7 +32,7 @@ _SEAT_TO_FRAME = {"man": 0.43, "woman": 0.43, "child": 0.34}
 
 
 @dataclass(frozen=True, slots=True)
-class Item:
+class PlacedThing:
     """One thing to paint. x: its middle, y: its lower edge, height: of its drawing; all in fractions of the picture.
 
     key: what is painted first. on: position in the layout of the thing that it stands on. stuff: else, what it is on.
@@ -69,7 +69,7 @@ class Layout:
     mirrored: bool
     light: Ink
     grain: tuple[float, float]
-    items: tuple[Item, ...]
+    items: tuple[PlacedThing, ...]
 
 
 def lay_out(rng: np.random.Generator, place: Place) -> Layout:
@@ -83,7 +83,7 @@ def lay_out(rng: np.random.Generator, place: Place) -> Layout:
     )
     grain = (float(rng.random()), float(rng.random()))
     zones = backdrop(place.name, variant, mirrored, _SMALLEST_LAYOUT_PX).zones
-    items: list[Item] = []
+    items: list[PlacedThing] = []
     boxes: list[_Room] = []
     for slot in place.slots:
         _fill(rng, place, slot, zones, items, boxes)
@@ -95,7 +95,7 @@ def _fill(
     place: Place,
     slot: Slot,
     zones: Mapping[str, Zone],
-    items: list[Item],
+    items: list[PlacedThing],
     taken: list[_Room],
 ) -> None:
     count = number(rng, slot.chances)
@@ -139,7 +139,7 @@ def _look(rng: np.random.Generator, kind: Kind, *, seated: bool) -> _Look:
     return _Look(colour, pose, int(rng.random() * SHAPES), bool(rng.random() < 0.5), between(rng, 0.88, 1.14))
 
 
-def _in_zone(rng: np.random.Generator, kind: Kind, look: _Look, zone: Zone, place: Place) -> Item:
+def _in_zone(rng: np.random.Generator, kind: Kind, look: _Look, zone: Zone, place: Place) -> PlacedThing:
     u = float(rng.random())
     y = zone.y1 + u * (zone.y2 - zone.y1)
     height = _step(kind.height * place.scale * (zone.far + u * (zone.near - zone.far)) * look.size)
@@ -150,10 +150,10 @@ def _in_zone(rng: np.random.Generator, kind: Kind, look: _Look, zone: Zone, plac
     key = (float(zone.order), y, 0.0)
     if zone.centred:
         y = min(y + height / 2, zone.y2 + height)
-    return Item(kind.name, look.colour, look.pose, look.shape, look.mirrored, x, y, height, key, zone.stuff)
+    return PlacedThing(kind.name, look.colour, look.pose, look.shape, look.mirrored, x, y, height, key, zone.stuff)
 
 
-def _on_thing(rng: np.random.Generator, kind: Kind, look: _Look, support: Item, on: int) -> Item:
+def _on_thing(rng: np.random.Generator, kind: Kind, look: _Look, support: PlacedThing, on: int) -> PlacedThing:
     surface = KINDS[support.kind].surface or (0.0, 0.0, 1.0, 0.0)
     left, top, _, _ = support.box_xyxy
     x1, x2 = (surface[0], surface[2]) if not support.mirrored else (1 - surface[2], 1 - surface[0])
@@ -164,7 +164,7 @@ def _on_thing(rng: np.random.Generator, kind: Kind, look: _Look, support: Item, 
     key = (support.key[0], support.key[1], y)
     if look.pose == SITTING:
         y += _SEAT_TO_FRAME[kind.name] * height
-    return Item(kind.name, look.colour, look.pose, look.shape, look.mirrored, x, y, height, key, "", on)
+    return PlacedThing(kind.name, look.colour, look.pose, look.shape, look.mirrored, x, y, height, key, "", on)
 
 
 def _step(height: float) -> float:
@@ -172,7 +172,7 @@ def _step(height: float) -> float:
     return _HEIGHT_STEP ** round(math.log(height, _HEIGHT_STEP))
 
 
-def _room(item: Item) -> _Room:
+def _room(item: PlacedThing) -> _Room:
     soft = item.key[0] < 0 or KINDS[item.kind].surface is not None
     return *item.box_xyxy, item.width * item.height * (_MOST_HIDDEN_BEHIND / _MOST_HIDDEN if soft else 1.0), item.key
 

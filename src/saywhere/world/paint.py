@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from PIL import Image, ImageChops
 
 from saywhere.world.backdrops import Backdrop, backdrop
-from saywhere.world.layout import Item, Layout
+from saywhere.world.layout import Layout, PlacedThing
 from saywhere.world.scene import BoxXyxy, Scene, Thing
 from saywhere.world.sprites import Sprite, shadow, sprite
 
@@ -36,7 +36,7 @@ def paint(layout: Layout, index: int, size: int) -> Scene:
     return _scene(layout, index, np.array(noisy), np.array(labels), rects, ground)
 
 
-def _put(photo: Image.Image, labels: Image.Image, item: Item, number: int, size: int) -> tuple[int, int, Sprite]:
+def _put(photo: Image.Image, labels: Image.Image, item: PlacedThing, number: int, size: int) -> tuple[int, int, Sprite]:
     drawn = sprite(item.kind, item.colour, item.pose, item.shape, item.mirrored, max(3, round(item.height * size)))
     left = round(item.x * size - drawn.image.width / 2)
     top = round(item.y * size) - drawn.image.height
@@ -97,14 +97,14 @@ def _scene(
     return Scene(index, layout.place, photo, labels, tuple(things))
 
 
-def _support(item: Item, items: Sequence[Item], stuff: Sequence[str]) -> int:
+def _support(item: PlacedThing, items: Sequence[PlacedThing], stuff: Sequence[str]) -> int:
     """The number of what the item is on; −1 if that is not in the picture."""
     if item.on is not None:
         return item.on + 1
     return len(items) + 1 + stuff.index(item.stuff) if item.stuff in stuff else -1
 
 
-def _depth(item: Item, items: Sequence[Item]) -> float:
+def _depth(item: PlacedThing, items: Sequence[PlacedThing]) -> float:
     if item.key[0] <= -2:
         return 1.0
     base = items[item.on].y if item.on is not None else item.y

@@ -44,6 +44,10 @@ class Paper:
             shape = [(x * self._size, y * self._size) for x, y in points]
             self._label_draw.polygon(shape, fill=self.stuff.index(stuff) + 1)
 
+    def box(self, x1: float, y1: float, x2: float, y2: float, top: Ink, bottom: Ink, stuff: str = "") -> None:
+        """An upright rectangle, as `area`."""
+        self.area([(x1, y1), (x2, y1), (x2, y2), (x1, y2)], top, bottom, stuff)
+
     def band(self, y1: float, y2: float, top: Ink, bottom: Ink, stuff: str = "") -> None:
         """An area from the left edge to the right edge."""
         self.area([(-0.01, y1), (1.01, y1), (1.01, y2), (-0.01, y2)], top, bottom, stuff)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -49,40 +49,32 @@ CHANGED_PRIORS: dict[str, dict[str, dict[str, float]]] = {
 _PER_TYPE = 3
 """Candidates that one scene gives for one type and answer at most."""
 
+_ASKED_RELATIONS = ("on", "next to", "left of", "right of", "in front of", "behind")
 _PEOPLE, _MOST_WRONG = 10, 3
 _DISAGREEING_SHARE = 0.06
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class SceneQuestion:
     """One question about one scene. things: indices of the things that one must look at to answer; kind: it asks about.
 
-    answers: what ten people said; `answer` is the true one and the most frequent.
+    scene: its number. answers: what ten people said; `answer` is the true one and the most frequent.
     """
 
-    scene: int
     text: str
     question_type: str
     answer: str
-    answers: tuple[str, ...]
     things: tuple[int, ...]
     kind: str
+    scene: int = -1
+    answers: tuple[str, ...] = ()
 
     @property
     def answer_type(self) -> str:
         return TYPES[self.question_type]
 
 
-@dataclass(frozen=True, slots=True)
-class _Draft:
-    text: str
-    question_type: str
-    answer: str
-    things: tuple[int, ...]
-    kind: str
-
-
-def candidates(scene: Scene, seed: int = 0) -> tuple[Question, ...]:
+def candidates(scene: Scene, seed: int = 0) -> tuple[SceneQuestion, ...]:
     """True questions of every type, a few for each answer, in an order drawn by chance."""
     rng = stream(seed, scene.index, "questions")
     counts: dict[tuple[str, str], int] = {}
@@ -93,24 +85,21 @@ def candidates(scene: Scene, seed: int = 0) -> tuple[Question, ...]:
         key = (draft.question_type, draft.answer)
         counts[key] = counts.get(key, 0) + 1
         if counts[key] <= _PER_TYPE:
-            answers = _said(rng, draft)
-            chosen.append(
-                Question(scene.index, draft.text, draft.question_type, draft.answer, answers, draft.things, draft.kind)
-            )
+            chosen.append(replace(draft, scene=scene.index, answers=_human_answers(rng, draft)))
     return tuple(chosen)
 
 
 def ask(
     scenes: Iterable[Scene], seed: int = 0, priors: Priors | None = None, per_scene: int = 4
-) -> tuple[Question, ...]:
+) -> tuple[SceneQuestion, ...]:
     """About `per_scene` questions a scene, the types in equal shares, their answers distributed as `priors` says."""
     listed = list(scenes)
     return choose([candidates(scene, seed) for scene in listed], seed, priors, per_scene)
 
 
 def choose(
-    pools: Sequence[Sequence[Question]], seed: int, priors: Priors | None, per_scene: int
-) -> tuple[Question, ...]:
+    pools: Sequence[Sequence[SceneQuestion]], seed: int, priors: Priors | None, per_scene: int
+) -> tuple[SceneQuestion, ...]:
     """Of the candidates of each scene, those that fit the priors.
 
     A type whose priors ask for more of an answer than there is gives fewer questions, never other shares.
@@ -120,7 +109,7 @@ def choose(
         raise InvalidValue("per_scene", f"is {per_scene}: must not be negative")
     # A stream of its own: the scenes' streams end below this number.
     rng = np.random.Generator(np.random.PCG64(np.random.SeedSequence([seed, len(pools), 77])))
-    by_type: dict[str, list[Question]] = {}
+    by_type: dict[str, list[SceneQuestion]] = {}
     for pool in pools:
         for question in pool:
             by_type.setdefault(_prior_key(question, priors or {}), []).append(question)
@@ -130,7 +119,7 @@ def choose(
         total = sum(len(by_type[key]) for key in keys)
         for key in keys:
             wanted[key] = per_scene * len(pools) / len(TYPES) * len(by_type[key]) / total
-    chosen: list[Question] = []
+    chosen: list[SceneQuestion] = []
     for key, questions in sorted(by_type.items()):
         mixed = shuffled(rng, questions)
         prior = (priors or {}).get(key)
@@ -149,13 +138,15 @@ def check_priors(priors: Priors) -> None:
             )
 
 
-def _prior_key(question: Question, priors: Priors) -> str:
+def _prior_key(question: SceneQuestion, priors: Priors) -> str:
     own = f"{question.question_type}/{question.kind}"
     return own if own in priors else question.question_type
 
 
-def _fitting(questions: Sequence[Question], prior: Mapping[str, float], wanted: float, key: str) -> list[Question]:
-    pools: dict[str, list[Question]] = {answer: [] for answer, share in prior.items() if share > 0}
+def _fitting(
+    questions: Sequence[SceneQuestion], prior: Mapping[str, float], wanted: float, key: str
+) -> list[SceneQuestion]:
+    pools: dict[str, list[SceneQuestion]] = {answer: [] for answer, share in prior.items() if share > 0}
     for question in questions:
         if question.answer in pools:
             pools[question.answer].append(question)
@@ -170,7 +161,7 @@ def _fitting(questions: Sequence[Question], prior: Mapping[str, float], wanted: 
     return [question for answer, pool in pools.items() for question in pool[: round(total * prior[answer])]]
 
 
-def _said(rng: np.random.Generator, draft: _Draft) -> tuple[str, ...]:
+def _human_answers(rng: np.random.Generator, draft: SceneQuestion) -> tuple[str, ...]:
     """Ten answers: nearly all people give the true one."""
     if TYPES[draft.question_type] == "yes/no":
         other = "no" if draft.answer == "yes" else "yes"
@@ -209,71 +200,66 @@ def _missing(scene: Scene) -> tuple[list[str], list[str]]:
     return [kind for kind in absent if kind in usual], absent
 
 
-def _presence(rng: np.random.Generator, scene: Scene) -> Iterator[_Draft]:
+def _presence(rng: np.random.Generator, scene: Scene) -> Iterator[SceneQuestion]:
     for kind, indices in _clear_kinds(scene).items():
-        yield _Draft(f"Is there {with_article(kind)} in the picture?", "is there a", "yes", tuple(indices), kind)
+        yield SceneQuestion(f"Is there {with_article(kind)} in the picture?", "is there a", "yes", tuple(indices), kind)
     likely, missing = _missing(scene)
     # Half of the absent things would be likely here: the place alone must not give the answer away.
     for kind in [*shuffled(rng, likely)[:2], *shuffled(rng, missing)[:2]]:
-        yield _Draft(f"Is there {with_article(kind)} in the picture?", "is there a", "no", (), kind)
+        yield SceneQuestion(f"Is there {with_article(kind)} in the picture?", "is there a", "no", (), kind)
 
 
-def _numbers(scene: Scene) -> Iterator[_Draft]:
+def _numbers(scene: Scene) -> Iterator[SceneQuestion]:
     for kind, indices in _clear_kinds(scene).items():
-        yield _Draft(f"How many {KINDS[kind].many} are there?", "how many", str(len(indices)), tuple(indices), kind)
+        yield SceneQuestion(
+            f"How many {KINDS[kind].many} are there?", "how many", str(len(indices)), tuple(indices), kind
+        )
     for kind in _missing(scene)[0]:
-        yield _Draft(f"How many {KINDS[kind].many} are there?", "how many", "0", (), kind)
+        yield SceneQuestion(f"How many {KINDS[kind].many} are there?", "how many", "0", (), kind)
 
 
-def _colours(rng: np.random.Generator, scene: Scene) -> Iterator[_Draft]:
+def _colours(rng: np.random.Generator, scene: Scene) -> Iterator[SceneQuestion]:
     for kind, indices in _clear_kinds(scene).items():
         if len(indices) > 1:
             continue
         thing, about = scene.things[indices[0]], KINDS[kind]
         if about.named_by_colour:
             what = f"{kind}'s {garment(kind, thing.pose)}" if about.wears else kind
-            yield _Draft(f"What color is the {what}?", "what color is the", thing.colour, tuple(indices), kind)
-            yield _Draft(f"Is the {what} {thing.colour}?", "is the", "yes", tuple(indices), kind)
+            yield SceneQuestion(f"What color is the {what}?", "what color is the", thing.colour, tuple(indices), kind)
+            yield SceneQuestion(f"Is the {what} {thing.colour}?", "is the", "yes", tuple(indices), kind)
             other = pick(
                 rng, [name for name in (about.colours if len(about.colours) > 1 else PALETTE) if name != thing.colour]
             )
-            yield _Draft(f"Is the {what} {other}?", "is the", "no", tuple(indices), kind)
+            yield SceneQuestion(f"Is the {what} {other}?", "is the", "no", tuple(indices), kind)
         if thing.pose and thing.group == "person" and kind != "skier":
             other = pick(rng, [pose for pose in ("standing", "walking", "sitting") if pose != thing.pose])
             if thing.pose != "waving":
-                yield _Draft(f"Is the {kind} {thing.pose}?", "is the", "yes", tuple(indices), kind)
-            yield _Draft(
+                yield SceneQuestion(f"Is the {kind} {thing.pose}?", "is the", "yes", tuple(indices), kind)
+            yield SceneQuestion(
                 f"Is the {kind} {'sitting' if thing.pose == 'waving' else other}?", "is the", "no", tuple(indices), kind
             )
 
 
-def _relations(scene: Scene) -> Iterator[_Draft]:
+def _relations(scene: Scene) -> Iterator[SceneQuestion]:
     """ "What is on the table?", where one kind of thing is the only right answer."""
     single = {indices[0] for indices in _clear_kinds(scene).values() if len(indices) == 1}
     found: dict[tuple[str, int], list[int]] = {}
     for relation in relations(scene):
-        if relation.other in single and relation.name in (
-            "on",
-            "next to",
-            "left of",
-            "right of",
-            "in front of",
-            "behind",
-        ):
+        if relation.other in single and relation.name in _ASKED_RELATIONS:
             found.setdefault((relation.name, relation.other), []).append(relation.subject)
     for (name, other), subjects in found.items():
         kinds = {scene.things[i].kind for i in subjects}
         if len(kinds) == 1 and all(scene.things[i].clear for i in subjects):
             where = f"to the {name}" if name in ("left of", "right of") else name
             text = f"What is {where} the {scene.things[other].kind}?"
-            yield _Draft(text, "what is", next(iter(kinds)), (*subjects, other), scene.things[other].kind)
+            yield SceneQuestion(text, "what is", next(iter(kinds)), (*subjects, other), scene.things[other].kind)
 
 
-def _places(scene: Scene) -> Iterator[_Draft]:
+def _places(scene: Scene) -> Iterator[SceneQuestion]:
     for kind, indices in _clear_kinds(scene).items():
         on = scene.things[indices[0]].on
         if len(indices) == 1 and on is not None and scene.things[on].kind not in ("hill", "roof", "skyline"):
             preposition = "in" if scene.things[on].kind == "sky" else "on"
             answer = f"{preposition} {scene.things[on].kind}"
-            yield _Draft(f"Where is the {kind}?", "where is the", answer, (indices[0], on), kind)
-    yield _Draft("Where was the picture taken?", "where was", scene.place, (), scene.place)
+            yield SceneQuestion(f"Where is the {kind}?", "where is the", answer, (indices[0], on), kind)
+    yield SceneQuestion("Where was the picture taken?", "where was", scene.place, (), scene.place)

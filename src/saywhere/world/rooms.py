@@ -76,16 +76,7 @@ def _bathroom(paper: Paper, rng: np.random.Generator) -> dict[str, Zone]:
     tint = pick(rng, ((110, 170, 200), (96, 176, 176), (150, 150, 196)))
     for k in range(14):
         if k % 2:
-            paper.area(
-                [
-                    (k / 14, edge * 3 / 7),
-                    ((k + 1) / 14, edge * 3 / 7),
-                    ((k + 1) / 14, edge * 4 / 7),
-                    (k / 14, edge * 4 / 7),
-                ],
-                tint,
-                tint,
-            )
+            paper.box(k / 14, edge * 3 / 7, (k + 1) / 14, edge * 4 / 7, tint, tint)
     _floor(paper, rng, edge, tiles=True)
     return _room(edge)
 
@@ -97,7 +88,7 @@ def _papered_room(paper: Paper, rng: np.random.Generator, *, stripes: bool) -> d
     if stripes:
         for k in range(16):
             x = (k + 0.25) / 16
-            paper.area([(x, 0), (x + 0.025, 0), (x + 0.025, edge), (x, edge)], dark(wall, 0.06), dark(wall, 0.12))
+            paper.box(x, 0, x + 0.025, edge, dark(wall, 0.06), dark(wall, 0.12))
     paper.grain("wall", 3, 4, 4)
     _floor(paper, rng, edge, tiles=False)
     return _room(edge)

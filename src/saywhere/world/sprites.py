@@ -13,7 +13,7 @@ from PIL import Image, ImageDraw, ImageFilter
 from saywhere.world.brush import Brush
 from saywhere.world.chance import pick
 from saywhere.world.colours import PALETTE, Ink, dark, light
-from saywhere.world.drawings import DRAWINGS, Look
+from saywhere.world.drawings import DRAWINGS, Style
 from saywhere.world.kinds import KINDS
 
 _MOST_PIXELS = 24_000_000
@@ -94,7 +94,7 @@ def _drawn(kind: str, colour: str, pose: str, shape: int, height_px: int) -> Spr
     rng = np.random.default_rng([list(DRAWINGS).index(kind), list(PALETTE).index(colour), shape, *pose.encode()])
     accent = pick(rng, list(PALETTE.values()))
     brush = Brush(drawing.width, drawing.height, height_px / drawing.height)
-    drawing.paint(brush, Look(_shade(KINDS[kind].ink(colour), shape), accent, rng, pose))
+    drawing.paint(brush, Style(_shade(KINDS[kind].ink(colour), shape), accent, rng, pose))
     return _with_mask(brush.finished().resize((max(1, round(drawing.width * height_px / drawing.height)), height_px)))
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from saywhere.core.errors import InvalidValue
 from saywhere.world.chance import between, pick, shuffled, stream
 from saywhere.world.kinds import KINDS
-from saywhere.world.layout import Item, Layout
+from saywhere.world.layout import Layout, PlacedThing
 from saywhere.world.making import make_layout
 from saywhere.world.paint import paint
 from saywhere.world.scene import Scene
@@ -89,7 +89,7 @@ def _moved(rng: np.random.Generator, layout: Layout, movers: list[int], index: i
     return Video(index, layout.place, tuple(painted), tuple(motions[i] for i in sorted(motions)))
 
 
-def _motion(rng: np.random.Generator, item: Item, identity: int, duration_s: float) -> Motion:
+def _motion(rng: np.random.Generator, item: PlacedThing, identity: int, duration_s: float) -> Motion:
     speed = min(KINDS[item.kind].speed * item.width * between(rng, 0.7, 1.3), _LONGEST_WAY / duration_s)
     # Vehicles and animals are drawn facing left; skiers, drawn facing right, go downhill.
     if item.kind == "skier":
@@ -98,7 +98,7 @@ def _motion(rng: np.random.Generator, item: Item, identity: int, duration_s: flo
     return Motion(identity, (speed if item.mirrored else -speed, 0.0))
 
 
-def _at(item: Item, motion: Motion, seconds: float) -> Item:
+def _at(item: PlacedThing, motion: Motion, seconds: float) -> PlacedThing:
     pose = "walking" if item.pose in ("standing", "waving") else item.pose
     dx, dy = (v * seconds for v in motion.velocity_xy)
     return replace(item, x=item.x + dx, y=item.y + dy, pose=pose)

@@ -12,14 +12,21 @@ import transformers
 from torch import Tensor, nn
 from torch.nn import functional
 
+from saywhere.assets.checkpoint import find_checkpoint
 from saywhere.core import InvalidValue
-from saywhere.vision.checkpoint import find_checkpoint
-from saywhere.vision.clip import ClipSight, DenseClipSight, InviteSight, ProxyClipSight, affinities, load_clip
-from saywhere.vision.dino import DinoSight, Talk2DinoSight, load_dino
-from saywhere.vision.dinotxt import DinoTxtHead, DinoTxtSight, HeadConfig
+from saywhere.vision.clip import (
+    ClipBackbone,
+    DenseClipBackbone,
+    InviteBackbone,
+    ProxyClipBackbone,
+    affinities,
+    load_clip,
+)
+from saywhere.vision.dino import DinoBackbone, Talk2DinoBackbone, load_dino
+from saywhere.vision.dinotxt import DinoTxtBackbone, DinoTxtHead, HeadConfig
 from saywhere.vision.hub import open_hub_encoder
 from saywhere.vision.pixels import CLIP, IMAGENET, SIGLIP
-from saywhere.vision.siglip import SiglipSight
+from saywhere.vision.siglip import SiglipBackbone
 from saywhere.vision.transformer import class_attention
 from tests.vision.hub import tiny
 from tests.vision.hub.conftest import MakePhoto
@@ -50,11 +57,11 @@ def test_the_attention_kept_is_the_one_that_eager_attention_reports(
     checkpoints: dict[str, str], name: str, side: int
 ) -> None:
     checkpoint = find_checkpoint(checkpoints[name])
-    sight = ClipSight(*load_clip(checkpoint)) if name == "clip" else load_dino(checkpoint, checkpoint.model_type)
-    attention = sight.see(photos(side=side)).attention
-    sight.network.set_attn_implementation("eager")
+    backbone = ClipBackbone(*load_clip(checkpoint)) if name == "clip" else load_dino(checkpoint, checkpoint.model_type)
+    attention = backbone.see(photos(side=side)).attention
+    backbone.network.set_attn_implementation("eager")
     asked = {"interpolate_pos_encoding": True} if name in ("clip", "dino") else {}
-    reported = sight.network(pixel_values=photos(side=side), output_attentions=True, **asked).attentions[-1]
+    reported = backbone.network(pixel_values=photos(side=side), output_attentions=True, **asked).attentions[-1]
     assert reported.shape[1] == tiny.HEADS
     first = reported.shape[-1] - (side // tiny.PATCH) ** 2
     assert first == {"dinov2_with_registers": 3, "dinov3": 3}.get(name, 1)
@@ -67,9 +74,9 @@ def test_the_attention_kept_is_the_one_that_eager_attention_reports(
 
 @torch.no_grad()
 def test_dinos_patches_are_the_normed_last_tokens_without_class_and_registers() -> None:
-    sight = DinoSight(tiny.dinov2_with_registers(), IMAGENET)
-    out = sight.network(pixel_values=photos()).last_hidden_state
-    seen = sight.see(photos())
+    backbone = DinoBackbone(tiny.dinov2_with_registers(), IMAGENET)
+    out = backbone.network(pixel_values=photos()).last_hidden_state
+    seen = backbone.see(photos())
     assert out.shape[1] == 1 + 2 + 16
     torch.testing.assert_close(seen.patches, out[:, 3:].reshape(2, 4, 4, tiny.SIZE))
     torch.testing.assert_close(seen.whole, out[:, 0])
@@ -78,9 +85,9 @@ def test_dinos_patches_are_the_normed_last_tokens_without_class_and_registers() 
 @torch.no_grad()
 def test_clips_whole_is_its_image_vector_and_its_patches_share_norm_and_projection() -> None:
     full = tiny.clip()
-    sight = ClipSight(_vision_part(full), CLIP)
+    backbone = ClipBackbone(_vision_part(full), CLIP)
     out = full.vision_model(pixel_values=photos())
-    seen = sight.see(photos())
+    seen = backbone.see(photos())
     torch.testing.assert_close(seen.whole, full.visual_projection(out.pooler_output))
     normed = full.vision_model.post_layernorm(out.last_hidden_state[:, 1:])
     torch.testing.assert_close(seen.patches.flatten(1, 2), full.visual_projection(normed))
@@ -96,9 +103,9 @@ def _vision_part(full: Any) -> Any:
 @torch.no_grad()
 def test_invite_with_no_block_switched_off_is_plain_clip(checkpoints: dict[str, str]) -> None:
     tower = clip_tower(checkpoints)
-    plain, off = ClipSight(tower, CLIP).see(photos()), InviteSight(tower, CLIP, 0).see(photos())
+    plain, off = ClipBackbone(tower, CLIP).see(photos()), InviteBackbone(tower, CLIP, 0).see(photos())
     torch.testing.assert_close(off.patches, plain.patches)
-    assert not torch.allclose(InviteSight(tower, CLIP, 1).see(photos()).patches, plain.patches, atol=1e-2)
+    assert not torch.allclose(InviteBackbone(tower, CLIP, 1).see(photos()).patches, plain.patches, atol=1e-2)
 
 
 @pytest.mark.parametrize("blocks", [1, 2, 3])
@@ -107,35 +114,35 @@ def test_invite_is_clip_whose_last_blocks_mask_all_but_the_token_itself(
     checkpoints: dict[str, str], blocks: int
 ) -> None:
     tower = clip_tower(checkpoints)
-    sight = InviteSight(tower, CLIP, blocks)
-    state = sight.states(photos())[0][tiny.BLOCKS - blocks]
+    backbone = InviteBackbone(tower, CLIP, blocks)
+    state = backbone.states(photos())[0][tiny.BLOCKS - blocks]
     only_itself = torch.full((17, 17), -torch.inf).fill_diagonal_(0).expand(2, 1, -1, -1)
-    for layer in sight.layers[tiny.BLOCKS - blocks :]:
+    for layer in backbone.layers[tiny.BLOCKS - blocks :]:
         state = layer(state, attention_mask=only_itself)
-    expected = sight.projected(state[:, 1:])
-    torch.testing.assert_close(sight.see(photos()).patches.flatten(1, 2), expected, atol=1e-5, rtol=1e-4)
+    expected = backbone.projected(state[:, 1:])
+    torch.testing.assert_close(backbone.see(photos()).patches.flatten(1, 2), expected, atol=1e-5, rtol=1e-4)
 
 
 @torch.no_grad()
 def test_denseclip_is_the_last_blocks_value_alone(checkpoints: dict[str, str]) -> None:
     tower = clip_tower(checkpoints)
-    sight = DenseClipSight(tower, CLIP)
-    layer = sight.layers[-1]
-    entering = layer.layer_norm1(sight.states(photos())[0][tiny.BLOCKS - 1][:, 1:])
-    expected = sight.projected(layer.self_attn.out_proj(layer.self_attn.v_proj(entering)))
-    torch.testing.assert_close(sight.see(photos()).patches.flatten(1, 2), expected)
+    backbone = DenseClipBackbone(tower, CLIP)
+    layer = backbone.layers[-1]
+    entering = layer.layer_norm1(backbone.states(photos())[0][tiny.BLOCKS - 1][:, 1:])
+    expected = backbone.projected(layer.self_attn.out_proj(layer.self_attn.v_proj(entering)))
+    torch.testing.assert_close(backbone.see(photos()).patches.flatten(1, 2), expected)
 
 
 @torch.no_grad()
 def test_proxyclip_whose_patches_belong_to_themselves_alone_is_denseclip(checkpoints: dict[str, str]) -> None:
     tower = clip_tower(checkpoints)
-    proxy = ProxyClipSight(tower, CLIP, DinoSight(tiny.dinov2(), IMAGENET))
+    proxy = ProxyClipBackbone(tower, CLIP, DinoBackbone(tiny.dinov2(), IMAGENET))
     states = proxy.states(photos())[0]
     mixed = proxy.mixed(states[-2][:, 1:], GRID, torch.eye(16).expand(2, -1, -1), GRID)
-    torch.testing.assert_close(proxy.projected(mixed), DenseClipSight(tower, CLIP).see(photos()).patches)
+    torch.testing.assert_close(proxy.projected(mixed), DenseClipBackbone(tower, CLIP).see(photos()).patches)
     # And so it is by its own doing where β is so large that everything else is masked.
-    alone = ProxyClipSight(tower, CLIP, DinoSight(tiny.dinov2(), IMAGENET), beta=1e6)
-    torch.testing.assert_close(alone.see(photos()).patches, DenseClipSight(tower, CLIP).see(photos()).patches)
+    alone = ProxyClipBackbone(tower, CLIP, DinoBackbone(tiny.dinov2(), IMAGENET), beta=1e6)
+    torch.testing.assert_close(alone.see(photos()).patches, DenseClipBackbone(tower, CLIP).see(photos()).patches)
     assert not torch.allclose(proxy.see(photos()).patches, alone.see(photos()).patches, atol=1e-3)
 
 
@@ -162,20 +169,20 @@ def test_patches_that_are_all_alike_belong_to_themselves() -> None:
 @torch.no_grad()
 def test_proxyclip_shows_dino_the_same_photo_in_dinos_colours() -> None:
     shown = []
-    dino = DinoSight(tiny.dinov2(), IMAGENET)
+    dino = DinoBackbone(tiny.dinov2(), IMAGENET)
     dino.network.register_forward_pre_hook(lambda _m, _a, k: shown.append(k["pixel_values"]), with_kwargs=True)
     tower = _vision_part(tiny.clip())
     colours = torch.rand(1, 3, 16, 16, generator=torch.Generator().manual_seed(0))
     mean, std = (torch.tensor(numbers)[:, None, None] for numbers in (CLIP.mean, CLIP.std))
-    ProxyClipSight(tower, CLIP, dino).see((colours - mean) / std)
+    ProxyClipBackbone(tower, CLIP, dino).see((colours - mean) / std)
     mean, std = (torch.tensor(numbers)[:, None, None] for numbers in (IMAGENET.mean, IMAGENET.std))
     torch.testing.assert_close(shown[0], (colours - mean) / std, atol=1e-5, rtol=1e-5)
 
 
 @torch.no_grad()
 def test_talk2dinos_whole_is_the_attention_weighted_mean_of_its_patches() -> None:
-    dino = DinoSight(tiny.dinov2_with_registers(), IMAGENET)
-    seen, plain = Talk2DinoSight(dino).see(photos()), dino.see(photos())
+    dino = DinoBackbone(tiny.dinov2_with_registers(), IMAGENET)
+    seen, plain = Talk2DinoBackbone(dino).see(photos()), dino.see(photos())
     assert seen.attention is not None
     torch.testing.assert_close(seen.patches, plain.patches)
     expected = (seen.attention[..., None] * seen.patches).sum(dim=(1, 2))
@@ -184,12 +191,12 @@ def test_talk2dinos_whole_is_the_attention_weighted_mean_of_its_patches() -> Non
 
 @torch.no_grad()
 def test_siglips_patch_is_what_the_pooling_head_makes_of_it_alone() -> None:
-    sight = SiglipSight(tiny.siglip(), SIGLIP)
-    out = sight.network(pixel_values=photos())
-    seen = sight.see(photos())
+    backbone = SiglipBackbone(tiny.siglip(), SIGLIP)
+    out = backbone.network(pixel_values=photos())
+    seen = backbone.see(photos())
     torch.testing.assert_close(seen.whole, out.pooler_output)
     # Alone in the softmax a patch has weight 1: its value, projected, and the feed-forward layer remain.
-    head = sight.network.head
+    head = backbone.network.head
     value = functional.linear(
         out.last_hidden_state, head.attention.in_proj_weight[-tiny.SIZE :], head.attention.in_proj_bias[-tiny.SIZE :]
     )
@@ -205,7 +212,7 @@ def test_both_forms_of_siglip_see_the_same_with_the_same_weights() -> None:
     by_colour = weights["embeddings.patch_embedding.weight"]
     weights["embeddings.patch_embedding.weight"] = by_colour.permute(0, 2, 3, 1).flatten(1)
     flexible.load_state_dict(weights)
-    one, other = SiglipSight(fixed, SIGLIP), SiglipSight(flexible, SIGLIP)
+    one, other = SiglipBackbone(fixed, SIGLIP), SiglipBackbone(flexible, SIGLIP)
     assert (one.native_px, one.patch_px) == (other.native_px, other.patch_px)
     torch.testing.assert_close(other.see(photos()).patches, one.see(photos()).patches, atol=1e-5, rtol=1e-4)
     torch.testing.assert_close(other.see(photos()).whole, one.see(photos()).whole, atol=1e-5, rtol=1e-4)
@@ -239,11 +246,11 @@ def test_the_head_is_two_residual_blocks_a_norm_and_a_projection() -> None:
 @pytest.mark.parametrize("out", [6, None])
 @torch.no_grad()
 def test_dinotxt_takes_all_tokens_through_its_head_and_keeps_the_patches(out: int | None) -> None:
-    dino, head = DinoSight(tiny.dinov2_with_registers(), IMAGENET), tiny.dinotxt_head(out)
-    sight = DinoTxtSight(dino, head)
+    dino, head = DinoBackbone(tiny.dinov2_with_registers(), IMAGENET), tiny.dinotxt_head(out)
+    backbone = DinoTxtBackbone(dino, head)
     expected = head(dino.network(pixel_values=photos()).last_hidden_state)[:, 3:]
-    seen = sight.see(photos())
-    assert sight.size == (out or tiny.SIZE)
+    seen = backbone.see(photos())
+    assert backbone.size == (out or tiny.SIZE)
     torch.testing.assert_close(seen.patches.flatten(1, 2), expected)
     torch.testing.assert_close(seen.whole, expected.mean(dim=1))
 
@@ -256,7 +263,7 @@ def test_a_heads_shape_is_read_off_its_tensors() -> None:
 def test_a_head_for_another_backbone_is_refused() -> None:
     head = DinoTxtHead(HeadConfig(size=8, heads=2, blocks=1, hidden=8))
     with pytest.raises(InvalidValue, match="takes 8 numbers per token, the backbone gives 16"):
-        DinoTxtSight(DinoSight(tiny.dinov2(), IMAGENET), head)
+        DinoTxtBackbone(DinoBackbone(tiny.dinov2(), IMAGENET), head)
 
 
 def test_the_released_heads_have_the_names_and_shapes_that_load() -> None:

@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
+from saywhere.assets.checkpoint import find_checkpoint
 from saywhere.core import Frame, InvalidValue
-from saywhere.vision.checkpoint import find_checkpoint
 from saywhere.vision.hub import open_hub_encoder
 from saywhere.vision.pixels import CLIP, FITS, IMAGENET, Pixels, frame_of, pixels_of
 from tests.vision.hub.conftest import MakePhoto
@@ -129,7 +129,7 @@ def test_the_preprocessors_word_counts_where_there_is_one(copied: Callable[[str]
     (folder / "preprocessor_config.json").write_text(json.dumps(said))
     found = pixels_of(find_checkpoint(str(folder)), CLIP)
     assert found == Pixels((0.1, 0.2, 0.3), (1, 2, 3), 2)
-    assert open_hub_encoder(f"clip:{folder}").sight.pixels == found
+    assert open_hub_encoder(f"clip:{folder}").backbone.pixels == found
 
 
 @pytest.mark.parametrize(

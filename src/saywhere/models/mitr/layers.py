@@ -121,12 +121,12 @@ class Attention(nn.Module):
 class FeedForward(nn.Module):
     def __init__(self, width: int, hidden: int, dropout: float) -> None:
         super().__init__()
-        self.rise = nn.Linear(width, hidden)
-        self.fall = nn.Linear(hidden, width)
+        self.fc1 = nn.Linear(width, hidden)
+        self.fc2 = nn.Linear(hidden, width)
         self.drop = nn.Dropout(dropout)
 
     def forward(self, x: Tensor) -> Tensor:
-        out: Tensor = self.fall(self.drop(self.rise(x).relu()))
+        out: Tensor = self.fc2(self.drop(self.fc1(x).relu()))
         return out
 
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 import torch
@@ -15,9 +14,8 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from saywhere.core.errors import InvalidValue
-from saywhere.language.vocabulary import Vocabulary
 from saywhere.models.common.kv_cache import KVCache
-from saywhere.models.common.modes import seeded
+from saywhere.models.common.network import VocabularyNetwork
 from saywhere.models.mitr.batch import Batch, Images
 from saywhere.models.mitr.config import MitrConfig
 from saywhere.models.mitr.image import PatchEncoder
@@ -157,16 +155,20 @@ class Fusion(nn.Module):
         return self.attend(x, self.other_attention.keys_values(other), mask)
 
 
-class MITR(nn.Module):
+class MITR(VocabularyNetwork):
     """Caption along a trace, trace of a caption, or both from the image alone: one network, three sets of masks.
 
     vocabulary: what the word ids mean, if known; `attach` sets it.
     """
 
+    kind = "mitr"
+    config_type = MitrConfig
+    must_know_words = False
+    config: MitrConfig
+
     def __init__(self, config: MitrConfig) -> None:
         super().__init__()
         self.config = config
-        self.vocabulary: Vocabulary | None = None
         width = config.width
         self.eye = PatchEncoder(config.region_size, config.photo_px) if config.photo_px else None
         self.regions = RegionEmbedding(config.region_size, width, config.input_dropout)
@@ -189,48 +191,17 @@ class MITR(nn.Module):
                 initialise(part)
 
     @classmethod
-    def fresh(cls, config: MitrConfig, seed: int) -> MITR:
-        """A network with random weights that depend on the seed alone."""
-        with seeded(seed):
-            return cls(config)
-
-    @classmethod
     def from_released(cls, state: Mapping[str, object], heads: int = 8) -> MITR:
         """A network with the parameters of the authors' model; see `saywhere.models.mitr.released`."""
         from saywhere.models.mitr.released import from_released
 
         return from_released(state, heads)
 
-    @classmethod
-    def from_pretrained(cls, source: str | Path, revision: str | None = None) -> MITR:
-        """A network from a folder or from the hub; see `saywhere.models.mitr.pretrained`."""
-        from saywhere.models.mitr.pretrained import load
-
-        return load(source, revision)
-
-    def save_pretrained(self, folder: str | Path) -> None:
-        """Weights, config and vocabulary into a folder; see `saywhere.models.mitr.pretrained`."""
-        from saywhere.models.mitr.pretrained import save
-
-        save(self, folder)
-
-    def attach(self, vocabulary: Vocabulary) -> MITR:
-        """Say what the word ids mean. A vocabulary of another size is refused."""
-        if len(vocabulary) != self.config.words:
-            reason = f"has {len(vocabulary):,} pieces, but the model was made for {self.config.words:,}"
-            raise InvalidValue("vocabulary", reason, "use the vocabulary saved beside the weights")
-        self.vocabulary = vocabulary
-        return self
-
     def forward(self, batch: Batch, settings: ObjectiveSettings, generator: torch.Generator) -> dict[str, Tensor]:
         """The losses of `saywhere.models.mitr.objective`, here so that wrappers of the module see them pass."""
         from saywhere.models.mitr.objective import losses
 
         return losses(self, batch, settings, generator)
-
-    @property
-    def device(self) -> torch.device:
-        return self.point.weight.device
 
     def encode(self, features: Tensor, boxes: Tensor, mask: Tensor) -> Memory:
         """The image encoder. features: (B, R, region_size); boxes: (B, R, 5); mask: (B, R), True for real regions."""

@@ -20,7 +20,7 @@ from saywhere.models.mitr.config import MitrConfig
 from saywhere.models.mitr.network import MITR
 
 _ATTENTION = {"query": "linears.0", "key": "linears.1", "value": "linears.2", "out": "linears.3"}
-_FEED = {"rise": "w_1", "fall": "w_2"}
+_FEED = {"fc1": "w_1", "fc2": "w_2"}
 _DECODER = "model.decoder.layer"
 # Place of each fusion's two norms among the authors' sub-layers; the streams' follow from 8 on, four to a layer.
 _FUSIONS = {

@@ -33,7 +33,7 @@ def with_area(boxes: Tensor) -> Tensor:
     return torch.stack([x1, y1, x2, y2, (x2 - x1) * (y2 - y1)], dim=-1)
 
 
-class Seen:
+class ImageKeysValues:
     """What is there from the start, of each image: keys and values, and their mask (images, 1, 1, n)."""
 
     def __init__(self, keys_values: Sequence[KeysValues], mask: Tensor) -> None:
@@ -52,7 +52,7 @@ class StreamSteps:
     """Layers that look at their own past and at the image, a place at a time."""
 
     def __init__(self, layers: Iterable[StreamLayer], image: Sequence[KeysValues], mask: Tensor, capacity: int) -> None:
-        self._layers, self.seen = list(layers), Seen(image, mask)
+        self._layers, self.seen = list(layers), ImageKeysValues(image, mask)
         self.caches = [KVCache(capacity) for _ in self._layers]
 
     def advance(self, x: Tensor) -> Tensor:
@@ -65,7 +65,9 @@ class StreamSteps:
 class RowSteps(Steps):
     """Steps over words whose rows share images. A token is a row of the word table; see `layers.ROW_OFFSET`."""
 
-    def __init__(self, images: int, device: torch.device, caches: Sequence[KVCache], seen: Sequence[Seen]) -> None:
+    def __init__(
+        self, images: int, device: torch.device, caches: Sequence[KVCache], seen: Sequence[ImageKeysValues]
+    ) -> None:
         self.place, self._images, self._beams, self._device = 0, images, 1, device
         self._caches, self._seen = caches, seen
 
@@ -88,7 +90,7 @@ class CaptionSteps(RowSteps):
     def __init__(self, model: MITR, memory: Memory, boxes: Tensor, box_mask: Tensor, capacity: int) -> None:
         self.model = model
         trace = model.trace_stream(model.trace(boxes), as_keys(box_mask), memory.trace, memory.mask)
-        self.trace = Seen([model.caption_fusion.other_attention.keys_values(trace)], as_keys(box_mask))
+        self.trace = ImageKeysValues([model.caption_fusion.other_attention.keys_values(trace)], as_keys(box_mask))
         self.stream = StreamSteps(model.word_stream, memory.words, memory.mask, capacity)
         super().__init__(len(boxes), model.device, self.stream.caches, (self.stream.seen, self.trace))
 
@@ -104,7 +106,7 @@ class TraceSteps:
     def __init__(self, model: MITR, memory: Memory, words: Tensor, word_mask: Tensor) -> None:
         self.model, self.place = model, 0
         caption = model.word_stream(model.words(words), as_keys(word_mask), memory.words, memory.mask)
-        self.caption = Seen([model.trace_fusion.other_attention.keys_values(caption)], as_keys(word_mask))
+        self.caption = ImageKeysValues([model.trace_fusion.other_attention.keys_values(caption)], as_keys(word_mask))
         self.stream = StreamSteps(model.trace_stream, memory.trace, memory.mask, words.shape[1])
 
     def advance(self, boxes: Tensor) -> Tensor:
@@ -149,7 +151,7 @@ class JointSteps(RowSteps):
         self._boxes = self._boxes[rows]
 
 
-def fused(fusion: Fusion, x: Tensor, other: Seen) -> Tensor:
+def fused(fusion: Fusion, x: Tensor, other: ImageKeysValues) -> Tensor:
     """(rows, width) after a fusion whose other stream was read whole before the first place."""
     (seen,) = other.layers
     return fusion.attend(x.view(len(seen.keys), -1, x.shape[-1]), seen, other.mask).view_as(x)

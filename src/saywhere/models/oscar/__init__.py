@@ -7,7 +7,7 @@ objective hiding words, and the loss      pretrained folders with weights; bert:
 decode    captions, step by step          task       how the trainer trains it
 """
 
-from saywhere.models.attended import Attended, Part
+from saywhere.models.attended import Attended, TokenKind
 from saywhere.models.oscar.batch import CaptionBatch, Context, Reader
 from saywhere.models.oscar.config import OscarConfig
 from saywhere.models.oscar.network import Oscar
@@ -30,9 +30,9 @@ __all__ = [
     "Oscar",
     "OscarConfig",
     "OwnWords",
-    "Part",
     "Reader",
     "TaggedRegions",
+    "TokenKind",
     "WordPieces",
     "Words",
     "save_level_captions",

@@ -9,12 +9,14 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from saywhere.assets.hub import local_folder
 from saywhere.core.errors import InvalidFile, require
 from saywhere.models.common.modes import seeded
 from saywhere.models.oscar.config import OBJECT, OscarConfig
 from saywhere.models.oscar.network import Oscar
 from saywhere.models.oscar.words import WordPieces
 
+_FILES = ("*.json", "*.txt", "model*.safetensors")
 _EMBEDDINGS = {
     "words.weight": "bert.embeddings.word_embeddings.weight",
     "types.weight": "bert.embeddings.token_type_embeddings.weight",
@@ -23,8 +25,8 @@ _EMBEDDINGS = {
 _LAYER = {
     "out": "attention.output.dense",
     "attention_norm": "attention.output.LayerNorm",
-    "rise": "intermediate.dense",
-    "fall": "output.dense",
+    "fc1": "intermediate.dense",
+    "fc2": "output.dense",
     "norm": "output.LayerNorm",
 }
 _HEAD = {
@@ -39,13 +41,14 @@ def oscar_from_bert(source: str | Path, region_size: int, levels: Sequence[str] 
     source: a folder, or a name on the hub. Only safetensors are read, never pickles. seed: of what is new.
     """
     transformers = require("transformers", needed_for="starting from a BERT", extra="models")
+    folder = local_folder(source, _FILES)
     try:
-        described = transformers.AutoConfig.from_pretrained(source)
+        described = transformers.AutoConfig.from_pretrained(folder)
         config = _config(source, described, region_size, levels)
         network, told = transformers.BertForMaskedLM.from_pretrained(
-            source, config=described, use_safetensors=True, output_loading_info=True
+            folder, config=described, use_safetensors=True, output_loading_info=True
         )
-        tokenizer = transformers.AutoTokenizer.from_pretrained(source)
+        tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
     except (OSError, ValueError) as error:
         raise InvalidFile(source, f"is no BERT that can be loaded: {error}") from error
     with seeded(seed):

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
 
 from saywhere.core.errors import InvalidValue, UnknownName
+from saywhere.models.common.config import ShapeConfig
 
 OBJECT = "object"
 """The level of captions that name what is there."""
 
-_REALS = ("dropout", "attention_dropout", "norm_epsilon")
-
 
 @dataclass(frozen=True, slots=True)
-class OscarConfig:
+class OscarConfig(ShapeConfig):
     """The shape of the network. The defaults are those of BERT-base, as the paper has them.
 
     words: rows of the word table, the four markers among them: `len(vocabulary) + MARKERS`, or the checkpoint's.
@@ -43,14 +42,11 @@ class OscarConfig:
     most_regions: int = 50
     max_words: int = 20
     levels: tuple[str, ...] = (OBJECT,)
+    family: ClassVar[str] = "Oscar"
 
     def __post_init__(self) -> None:
-        for field in fields(self):
-            if field.name != "levels":
-                _check_number(field.name, getattr(self, field.name))
+        ShapeConfig.__post_init__(self)
         object.__setattr__(self, "levels", checked_levels(self.levels))
-        if self.width % self.heads:
-            raise InvalidValue("Oscar config width", f"{self.width} does not divide into {self.heads} heads")
         if not self.caption_slots < self.text_slots:
             raise InvalidValue("Oscar config text_slots", f"{self.text_slots} leave no place for tags' [SEP]")
         if not self.max_words < self.caption_slots:
@@ -70,21 +66,6 @@ class OscarConfig:
             raise UnknownName("caption level", level, self.levels)
         return self.levels.index(level)
 
-    def to_dict(self) -> dict[str, Any]:
-        return asdict(self) | {"levels": list(self.levels)}
-
-    @classmethod
-    def from_dict(cls, values: Mapping[str, Any]) -> OscarConfig:
-        """The config that `to_dict` wrote; unknown names, missing ones and wrong types are refused."""
-        known = [field.name for field in fields(cls)]
-        for name in values:
-            if name not in known:
-                raise UnknownName("Oscar config key", name, known)
-        missing = [name for name in known if name not in values]
-        if missing:
-            raise InvalidValue("Oscar config", f"does not say {', '.join(missing)}")
-        return cls(**values)
-
 
 def checked_levels(levels: Sequence[str]) -> tuple[str, ...]:
     """At least one name, each once."""
@@ -93,13 +74,3 @@ def checked_levels(levels: Sequence[str]) -> tuple[str, ...]:
     if len(set(levels)) != len(levels):
         raise InvalidValue("caption levels", f"{', '.join(levels)}: one comes twice")
     return tuple(levels)
-
-
-def _check_number(name: str, value: object) -> None:
-    real = name in _REALS
-    if isinstance(value, bool) or not isinstance(value, int | float if real else int):
-        raise InvalidValue(f"Oscar config {name}", f"is {value!r}, not {'a number' if real else 'a whole number'}")
-    if real and not 0 <= value < 1:
-        raise InvalidValue(f"Oscar config {name}", f"is {value}, not in [0, 1)")
-    if not real and value < 1:
-        raise InvalidValue(f"Oscar config {name}", f"is {value}, not a positive number")

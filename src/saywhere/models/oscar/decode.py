@@ -97,7 +97,7 @@ def _rules(model: Oscar, how: GenerationConfig, most: int) -> Rules:
     words = model.coding
     # A checkpoint's table may have more rows than its tokenizer has pieces.
     nameless = range(words.size, model.config.words)
-    return Rules(how, most, (words.sep_id,), (*words.never_said, *nameless))
+    return Rules(how, most, (words.sep_id,), (*words.never_generated, *nameless))
 
 
 def _written(model: Oscar, said: Hypothesis) -> Written:

@@ -24,8 +24,8 @@ class Layer(nn.Module):
         self.query_key_value = nn.Linear(width, 3 * width)
         self.out = nn.Linear(width, width)
         self.attention_norm = nn.LayerNorm(width, config.norm_epsilon)
-        self.rise = nn.Linear(width, config.feed_forward)
-        self.fall = nn.Linear(config.feed_forward, width)
+        self.fc1 = nn.Linear(width, config.feed_forward)
+        self.fc2 = nn.Linear(config.feed_forward, width)
         self.norm = nn.LayerNorm(width, config.norm_epsilon)
         self.drop = nn.Dropout(config.dropout)
 
@@ -67,7 +67,7 @@ class Layer(nn.Module):
     def finish(self, x: Tensor, seen: Tensor) -> Tensor:
         """Everything after attention, for each place alone."""
         x = self.attention_norm(x + self.drop(self.out(seen)))
-        out: Tensor = self.norm(x + self.drop(self.fall(functional.gelu(self.rise(x)))))
+        out: Tensor = self.norm(x + self.drop(self.fc2(functional.gelu(self.fc1(x)))))
         return out
 
 

@@ -15,7 +15,7 @@ from torch.nn import functional
 
 from saywhere.core.errors import InvalidValue
 from saywhere.language.vocabulary import Vocabulary
-from saywhere.models.attended import Attended, Part
+from saywhere.models.attended import Attended, TokenKind
 from saywhere.models.common.batches import Packed
 from saywhere.models.common.modes import eval_mode, seeded
 from saywhere.models.oscar.batch import BOX_SIZE, CaptionBatch, Context, Reader
@@ -150,7 +150,7 @@ class Oscar(nn.Module):
             for layer in self.stack:
                 x, shares = layer.explained(x, mask)
                 layers.append(shares.cpu())
-        there = parts != Part.PAD
+        there = parts != TokenKind.PAD
         # Nobody sees padding; what padding sees is nothing either.
         shown = tuple(shares * there[:, None, :, None] for shares in layers)
         return Attended(shown, x.cpu() * there[:, :, None], parts, index)
@@ -171,7 +171,7 @@ class Oscar(nn.Module):
 
     @classmethod
     def from_pretrained(cls, source: str | Path, revision: str | None = None) -> Oscar:
-        """A network at rest, from a folder or the hub."""
+        """A network in eval mode, from a folder or the hub."""
         from saywhere.models.oscar.pretrained import load_oscar
 
         return load_oscar(source, revision)
@@ -189,13 +189,15 @@ class Oscar(nn.Module):
 
 
 def _parts(batch: CaptionBatch) -> tuple[Tensor, Tensor]:
-    """(b, n) `Part` of every place, and which tag or region it is."""
+    """(b, n) `TokenKind` of every place, and which tag or region it is."""
     context, there = batch.context, batch.there
-    caption = torch.where(there, Part.CAPTION, Part.PAD)
+    caption = torch.where(there, TokenKind.CAPTION, TokenKind.PAD)
     places = torch.arange(caption.shape[1])
-    caption[(there & (places == 0)) | ((places == batch.lengths[:, None] - 1) & (places > 0))] = Part.SPECIAL
-    tags = torch.where(context.tag_index >= 0, Part.TAG, Part.SPECIAL).masked_fill(~context.tags_there, Part.PAD)
-    regions = torch.where(context.regions_there, Part.REGION, Part.PAD)
+    caption[(there & (places == 0)) | ((places == batch.lengths[:, None] - 1) & (places > 0))] = TokenKind.SPECIAL
+    tags = torch.where(context.tag_index >= 0, TokenKind.TAG, TokenKind.SPECIAL).masked_fill(
+        ~context.tags_there, TokenKind.PAD
+    )
+    regions = torch.where(context.regions_there, TokenKind.REGION, TokenKind.PAD)
     numbers = torch.arange(regions.shape[1]).expand_as(regions).masked_fill(~context.regions_there, -1)
     index = torch.cat([torch.full_like(caption, -1), context.tag_index, numbers], dim=1)
     return torch.cat([caption, tags, regions], dim=1), index

@@ -23,7 +23,7 @@ def save_oscar(model: Oscar, folder: str | Path, *, half: bool = False) -> None:
 
 
 def load_oscar(source: str | Path, revision: str | None = None) -> Oscar:
-    """A network at rest, from a folder or the hub."""
+    """A network in eval mode, from a folder or the hub."""
     part = load_part(source, KIND, revision)
     try:
         model = Oscar(OscarConfig.from_dict(part.config), words_from(part.files))

@@ -162,7 +162,7 @@ def read_items(reader: Reader, items: Sequence[LevelItem]) -> CaptionBatch:
 def measure_words(model: Oscar, items: LevelItems, batch_size: int = _VALIDATION_BATCH) -> dict[str, float]:
     """Negative log-likelihood of a word, mean over all words and ends, and the share that is said right.
 
-    See `objective.word_losses`. The model must be at rest.
+    See `objective.word_losses`. The model must be in eval mode.
     """
     totals: dict[str, Tensor] = {}
     for first in range(0, len(items), batch_size):

@@ -18,7 +18,7 @@ _NAMES = ("[PAD]", "[CLS]", "[SEP]", "[MASK]", "[UNK]")
 
 
 class Words(Protocol):
-    """What the ids of the word table mean. never_said: markers and the unknown word."""
+    """What the ids of the word table mean. never_generated: markers and the unknown word."""
 
     @property
     def size(self) -> int: ...
@@ -36,7 +36,7 @@ class Words(Protocol):
     def mask_id(self) -> int: ...
 
     @property
-    def never_said(self) -> tuple[int, ...]: ...
+    def never_generated(self) -> tuple[int, ...]: ...
 
     @property
     def fingerprint(self) -> str:
@@ -64,7 +64,7 @@ class OwnWords:
         self.mask_id = FIRST_PIECE_ID + len(vocabulary)
         self.size = len(vocabulary) + MARKERS
         unknown = () if vocabulary.unknown_id is None else (vocabulary.unknown_id,)
-        self.never_said: tuple[int, ...] = (self.pad_id, self.cls_id, self.mask_id, *unknown)
+        self.never_generated: tuple[int, ...] = (self.pad_id, self.cls_id, self.mask_id, *unknown)
 
     @property
     def fingerprint(self) -> str:
@@ -90,7 +90,7 @@ class WordPieces:
         if absent:
             raise InvalidValue("tokenizer", f"has no {', '.join(absent)}", "is it a BERT's?")
         self.pad_id, self.cls_id, self.sep_id, self.mask_id = (int(found[name]) for name in _NAMES[:4])
-        self.never_said: tuple[int, ...] = (self.pad_id, self.cls_id, self.mask_id, int(found["[UNK]"]))
+        self.never_generated: tuple[int, ...] = (self.pad_id, self.cls_id, self.mask_id, int(found["[UNK]"]))
         self.size = int(tokenizer.get_vocab_size())
 
     @classmethod

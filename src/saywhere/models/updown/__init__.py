@@ -17,7 +17,7 @@ from saywhere.models.updown.batch import (
     collate_captions,
     collate_questions,
 )
-from saywhere.models.updown.captioner import Spoken, UpDnCaptioner
+from saywhere.models.updown.captioner import CaptionerOutput, UpDnCaptioner
 from saywhere.models.updown.config import UpDnCaptionConfig, UpDnConfig
 from saywhere.models.updown.decode import Caption, caption
 from saywhere.models.updown.objective import answer_accuracy, answer_loss, answer_score, caption_loss, word_score
@@ -29,16 +29,16 @@ from saywhere.models.updown.prepared import (
     save_captions,
     save_questions,
 )
-from saywhere.models.updown.vqa import Answered, UpDnVqa
+from saywhere.models.updown.vqa import UpDnVqa, VqaOutput
 
 __all__ = [
     "Answer",
     "AnswerVocabulary",
-    "Answered",
     "Answerer",
     "Caption",
     "CaptionBatch",
     "CaptionItem",
+    "CaptionerOutput",
     "Captions",
     "PreparedCaption",
     "PreparedQuestion",
@@ -46,11 +46,11 @@ __all__ = [
     "QuestionItem",
     "Questions",
     "RegionFeatures",
-    "Spoken",
     "UpDnCaptionConfig",
     "UpDnCaptioner",
     "UpDnConfig",
     "UpDnVqa",
+    "VqaOutput",
     "answer_accuracy",
     "answer_loss",
     "answer_score",

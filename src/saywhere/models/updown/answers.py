@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from saywhere.atomic import write_atomic
 from saywhere.core.answers import normalise_answer, soft_scores
-from saywhere.core.errors import InvalidFile, InvalidValue
+from saywhere.core.errors import InvalidValue
+from saywhere.language.vocabulary import JsonFile
 
 LEAST_COUNT = 9
 """UpDn keeps answers that occur more than 8 times, which leaves 3,129 of VQA v2's."""
@@ -32,7 +31,7 @@ def answer_scores(answers: Sequence[str]) -> dict[str, float]:
 
 
 @dataclass(frozen=True)
-class AnswerVocabulary:
+class AnswerVocabulary(JsonFile):
     """texts: answers as `saywhere.core.answers.normalise_answer` gives them, no two alike; answer i has id i."""
 
     texts: tuple[str, ...]
@@ -85,16 +84,11 @@ class AnswerVocabulary:
                 found[self._ids[text]] = score
         return found
 
-    @property
-    def fingerprint(self) -> str:
-        """SHA-256 of what the ids mean."""
-        return hashlib.sha256(self.to_json().encode()).hexdigest()
-
     def to_json(self) -> str:
         return json.dumps({"format": _FORMAT, "answers": self.texts}, ensure_ascii=False, separators=(",", ":"))
 
     @classmethod
-    def from_json(cls, text: str) -> AnswerVocabulary:
+    def from_json(cls, text: str) -> Self:
         try:
             content = json.loads(text)
         except (ValueError, RecursionError) as error:
@@ -104,19 +98,3 @@ class AnswerVocabulary:
         if content["format"] != _FORMAT or not isinstance(content["answers"], list):
             raise InvalidValue("answer vocabulary", f"is not a list of answers in format {_FORMAT}")
         return cls(tuple(content["answers"]))
-
-    def save(self, path: str | Path) -> None:
-        """Write the file whole or not at all."""
-        with write_atomic(path) as file:
-            file.write(self.to_json().encode("utf-8"))
-
-    @classmethod
-    def load(cls, path: str | Path) -> AnswerVocabulary:
-        try:
-            return cls.from_json(Path(path).read_text(encoding="utf-8"))
-        except OSError as error:
-            raise InvalidFile(path, f"cannot be opened: {error.strerror or error}") from error
-        except UnicodeDecodeError as error:
-            raise InvalidFile(path, "is not UTF-8 text") from error
-        except InvalidValue as error:
-            raise InvalidFile(path, str(error)) from error

@@ -9,20 +9,18 @@ At each place t:
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 
 import torch
 from torch import Tensor, nn
 
-from saywhere.core.errors import InvalidValue
-from saywhere.language.vocabulary import FIRST_PIECE_ID, PAD_ID, Vocabulary
-from saywhere.models.common.modes import seeded
+from saywhere.language.vocabulary import FIRST_PIECE_ID, PAD_ID
+from saywhere.models.common.network import VocabularyNetwork
 from saywhere.models.updown.config import UpDnCaptionConfig
 from saywhere.models.updown.layers import BOX_SIZE, beside_boxes, check_regions, lifted, shares, shifted
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Spoken:
+class CaptionerOutput:
     """logits: (b, t, V + 3) over ids: place t scores the word after the one it read. attention: (b, t, r)."""
 
     logits: Tensor
@@ -62,13 +60,16 @@ class LSTMState:
         return LSTMState((a[rows], b[rows]), (c[rows], d[rows]))
 
 
-class UpDnCaptioner(nn.Module):
+class UpDnCaptioner(VocabularyNetwork):
     """Captions of regions or patches, word by word. vocabulary: what the ids mean, if known; `attach` sets it."""
+
+    kind = "updown-caption"
+    config_type = UpDnCaptionConfig
+    config: UpDnCaptionConfig
 
     def __init__(self, config: UpDnCaptionConfig) -> None:
         super().__init__()
         self.config = config
-        self.vocabulary: Vocabulary | None = None
         size, width = config.region_size + BOX_SIZE * config.use_boxes, config.width
         ids = config.words + FIRST_PIECE_ID
         self.words = nn.Embedding(ids, config.embedding, padding_idx=PAD_ID)
@@ -80,37 +81,6 @@ class UpDnCaptioner(nn.Module):
         self.say = nn.Linear(width, ids)
         self.drop = nn.Dropout(config.dropout)
 
-    @classmethod
-    def fresh(cls, config: UpDnCaptionConfig, seed: int) -> UpDnCaptioner:
-        """A network with random weights that depend on the seed alone."""
-        with seeded(seed):
-            return cls(config)
-
-    @classmethod
-    def from_pretrained(cls, source: str | Path, revision: str | None = None) -> UpDnCaptioner:
-        """A network from a folder or from the hub; see `saywhere.models.updown.pretrained`."""
-        from saywhere.models.updown.pretrained import load_captioner
-
-        return load_captioner(source, revision)
-
-    def save_pretrained(self, folder: str | Path) -> None:
-        """Weights, config and vocabulary into a folder; see `saywhere.models.updown.pretrained`."""
-        from saywhere.models.updown.pretrained import save_captioner
-
-        save_captioner(self, folder)
-
-    def attach(self, vocabulary: Vocabulary) -> UpDnCaptioner:
-        """Say what the word ids mean. A vocabulary of another size is refused."""
-        if len(vocabulary) != self.config.words:
-            reason = f"has {len(vocabulary):,} entries, but the model was made for {self.config.words:,}"
-            raise InvalidValue("vocabulary", reason, "use the one saved beside the weights")
-        self.vocabulary = vocabulary
-        return self
-
-    @property
-    def device(self) -> torch.device:
-        return self.say.weight.device
-
     def forward(
         self,
         regions: Tensor,
@@ -120,7 +90,7 @@ class UpDnCaptioner(nn.Module):
         boxes: Tensor | None = None,
         pointed: Tensor | None = None,
         shift: Tensor | None = None,
-    ) -> Spoken:
+    ) -> CaptionerOutput:
         """Teacher-forced. regions, present, boxes, pointed, shift: as for `UpDnVqa`. words: (b, t), BEGIN_ID first.
 
         Place t has read words 0 … t and scores word t + 1. A row's padding changes nothing before it.
@@ -132,7 +102,7 @@ class UpDnCaptioner(nn.Module):
             state, shared = self.step(encoded, state, words[:, place])
             logits.append(self.drop(state.language[0]))
             attention.append(shared)
-        return Spoken(self.say(torch.stack(logits, dim=1)), torch.stack(attention, dim=1))
+        return CaptionerOutput(self.say(torch.stack(logits, dim=1)), torch.stack(attention, dim=1))
 
     def look(
         self,

@@ -2,57 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
-from typing import Any, Self
+from dataclasses import dataclass
+from typing import ClassVar
 
-from saywhere.core.errors import InvalidValue, UnknownName
+from saywhere.core.errors import UnknownName
+from saywhere.models.common.config import ShapeConfig
 
-Value = int | float | bool | str
 ACTIVATIONS = ("gated tanh", "gelu")
 
 
 @dataclass(frozen=True, slots=True)
-class _Config:
-    """What both networks' shapes share: plain numbers, checked, written and read by name."""
-
-    words: int
-
-    def __post_init__(self) -> None:
-        for field in fields(self):
-            value = getattr(self, field.name)
-            if field.name == "activation":
-                if value not in ACTIVATIONS:
-                    raise UnknownName("UpDn activation", str(value), ACTIVATIONS)
-                continue
-            real, flag = "dropout" in field.name, field.name == "use_boxes"
-            kind: Any = bool if flag else (int | float) if real else int
-            if not isinstance(value, kind) or (isinstance(value, bool) and not flag):
-                sort = "true or false" if flag else "a number" if real else "a whole number"
-                raise InvalidValue(f"UpDn config {field.name}", f"is {value!r}, not {sort}")
-            if real and not 0 <= value < 1:
-                raise InvalidValue(f"UpDn config {field.name}", f"is {value}, not in [0, 1)")
-            if not real and not flag and value < 1:
-                raise InvalidValue(f"UpDn config {field.name}", f"is {value}, not a positive number")
-
-    def to_dict(self) -> dict[str, Value]:
-        return asdict(self)
-
-    @classmethod
-    def from_dict(cls, values: Mapping[str, Any]) -> Self:
-        """The config that `to_dict` wrote; unknown names, missing ones and wrong types are refused."""
-        known = [field.name for field in fields(cls)]
-        for name in values:
-            if name not in known:
-                raise UnknownName("UpDn config key", name, known)
-        missing = [name for name in known if name not in values]
-        if missing:
-            raise InvalidValue("UpDn config", f"does not say {', '.join(missing)}")
-        return cls(**values)
-
-
-@dataclass(frozen=True, slots=True)
-class UpDnConfig(_Config):
+class UpDnConfig(ShapeConfig):
     """The shape of the network that answers questions. The defaults are those of the released UpDn.
 
     words: V, how many words can be read, the unknown word among them; see `saywhere.language.vocabulary`.
@@ -65,6 +25,7 @@ class UpDnConfig(_Config):
     activation: "gated tanh", as Teney et al. have it, or "gelu"; see `layers`.
     """
 
+    words: int
     answers: int
     region_size: int = 2048
     embedding: int = 300
@@ -74,10 +35,16 @@ class UpDnConfig(_Config):
     answer_dropout: float = 0.5
     use_boxes: bool = False
     activation: str = "gated tanh"
+    family: ClassVar[str] = "UpDn"
+
+    def __post_init__(self) -> None:
+        ShapeConfig.__post_init__(self)
+        if self.activation not in ACTIVATIONS:
+            raise UnknownName("UpDn activation", str(self.activation), ACTIVATIONS)
 
 
 @dataclass(frozen=True, slots=True)
-class UpDnCaptionConfig(_Config):
+class UpDnCaptionConfig(ShapeConfig):
     """The shape of the captioner. The defaults are the paper's.
 
     words, region_size, use_boxes: as for `UpDnConfig`. embedding: of a word. width: of both LSTMs.
@@ -85,6 +52,7 @@ class UpDnCaptionConfig(_Config):
     dropout: before the words.
     """
 
+    words: int
     region_size: int = 2048
     embedding: int = 1000
     width: int = 1000
@@ -92,3 +60,4 @@ class UpDnCaptionConfig(_Config):
     max_words: int = 20
     dropout: float = 0.5
     use_boxes: bool = False
+    family: ClassVar[str] = "UpDn"

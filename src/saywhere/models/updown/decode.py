@@ -54,7 +54,7 @@ class CaptionSteps(Steps):
 
 
 def write(model: UpDnCaptioner, encoded: EncodedRegions, how: GenerationConfig = BEAM) -> list[Hypothesis]:
-    """The words for each image that was looked at, the unknown word never among them. The model must be at rest."""
+    """The words for each image that was looked at, the unknown word never among them. In eval mode only."""
     most = how.most_words(model.config.max_words)
     unknown = None if model.vocabulary is None else model.vocabulary.unknown_id
     forbidden = (PAD_ID, BEGIN_ID) if unknown is None else (PAD_ID, BEGIN_ID, unknown)

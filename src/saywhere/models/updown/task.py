@@ -157,7 +157,7 @@ class UpDnCaptionTask:
 
 
 def measure_answers(model: UpDnVqa, items: QuestionItems, batch_size: int = _VALIDATION_BATCH) -> dict[str, float]:
-    """Loss and accuracy over some questions, in all and by answer type. The model must be at rest."""
+    """Loss and accuracy over some questions, in all and by answer type. The model must be in eval mode."""
     total, found = 0.0, torch.zeros(len(items))
     for first in range(0, len(items), batch_size):
         batch = collate_questions(list(items[first : first + batch_size])).to(model.device)
@@ -175,7 +175,7 @@ def measure_answers(model: UpDnVqa, items: QuestionItems, batch_size: int = _VAL
 
 
 def measure_captions(model: UpDnCaptioner, items: CaptionItems, batch_size: int = _VALIDATION_BATCH) -> float:
-    """Negative log-likelihood of a word, mean over all words and ends of some captions. The model must be at rest."""
+    """Negative log-likelihood of a word, mean over all words and ends of some captions. In eval mode only."""
     total, words = 0.0, 0
     for first in range(0, len(items), batch_size):
         batch = collate_captions(list(items[first : first + batch_size])).to(model.device)

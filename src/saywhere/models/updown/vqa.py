@@ -12,38 +12,44 @@ weight-normed ReLU layers, which carry nothing to a second derivative; in their 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
+from typing import Self
 
 import torch
 from torch import Tensor, nn
 
 from saywhere.core.errors import InvalidValue
 from saywhere.language.vocabulary import FIRST_PIECE_ID, PAD_ID, Vocabulary
-from saywhere.models.common.modes import seeded
+from saywhere.models.common.network import VocabularyNetwork, check_size, listed_file
 from saywhere.models.updown.answers import AnswerVocabulary
 from saywhere.models.updown.config import UpDnConfig
 from saywhere.models.updown.layers import BOX_SIZE, LAYERS, beside_boxes, check_regions, lifted, shares
 
+ANSWERS = "answers.json"
+
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Answered:
+class VqaOutput:
     """logits: (b, answers). attention: (b, r), summing to 1 over the regions that are there, 0 elsewhere."""
 
     logits: Tensor
     attention: Tensor
 
 
-class UpDnVqa(nn.Module):
+class UpDnVqa(VocabularyNetwork):
     """Answers to questions about regions or patches.
 
     vocabulary, answers: what the ids of words and answers mean, if known; `attach` sets them.
     """
 
+    kind = "updown-vqa"
+    config_type = UpDnConfig
+    config: UpDnConfig
+
     def __init__(self, config: UpDnConfig) -> None:
         super().__init__()
         self.config = config
-        self.vocabulary: Vocabulary | None = None
         self.answers: AnswerVocabulary | None = None
         size, width = config.region_size + BOX_SIZE * config.use_boxes, config.width
         bent = LAYERS[config.activation]
@@ -64,40 +70,22 @@ class UpDnVqa(nn.Module):
         nn.init.constant_(self.answer.bias, -math.log(max(2, config.answers)))
         self.drop, self.answer_drop = nn.Dropout(config.dropout), nn.Dropout(config.answer_dropout)
 
-    @classmethod
-    def fresh(cls, config: UpDnConfig, seed: int) -> UpDnVqa:
-        """A network with random weights that depend on the seed alone."""
-        with seeded(seed):
-            return cls(config)
-
-    @classmethod
-    def from_pretrained(cls, source: str | Path, revision: str | None = None) -> UpDnVqa:
-        """A network from a folder or from the hub; see `saywhere.models.updown.pretrained`."""
-        from saywhere.models.updown.pretrained import load_vqa
-
-        return load_vqa(source, revision)
-
-    def save_pretrained(self, folder: str | Path) -> None:
-        """Weights, config and vocabularies into a folder; see `saywhere.models.updown.pretrained`."""
-        from saywhere.models.updown.pretrained import save_vqa
-
-        save_vqa(self, folder)
-
-    def attach(self, vocabulary: Vocabulary, answers: AnswerVocabulary) -> UpDnVqa:
+    def attach(self, vocabulary: Vocabulary, answers: AnswerVocabulary | None = None) -> Self:
         """Say what the ids mean. Vocabularies of other sizes are refused."""
-        for what, found, wanted in (
-            ("vocabulary", len(vocabulary), self.config.words),
-            ("answer vocabulary", len(answers), self.config.answers),
-        ):
-            if found != wanted:
-                reason = f"has {found:,} entries, but the model was made for {wanted:,}"
-                raise InvalidValue(what, reason, "use the one saved beside the weights")
-        self.vocabulary, self.answers = vocabulary, answers
-        return self
+        if answers is not None:
+            check_size("answer vocabulary", len(answers), self.config.answers)
+            self.answers = answers
+        return super().attach(vocabulary)
 
-    @property
-    def device(self) -> torch.device:
-        return self.answer.weight.device
+    def vocabulary_files(self) -> dict[str, bytes]:
+        if self.answers is None:
+            raise InvalidValue("model", "does not know its answers", "attach the vocabularies before saving")
+        return super().vocabulary_files() | {ANSWERS: self.answers.to_json().encode()}
+
+    def attach_files(self, files: Mapping[str, str]) -> None:
+        super().attach_files(files)
+        if self.vocabulary is not None:
+            self.attach(self.vocabulary, AnswerVocabulary.from_json(listed_file(files, ANSWERS)))
 
     def forward(
         self,
@@ -108,7 +96,7 @@ class UpDnVqa(nn.Module):
         boxes: Tensor | None = None,
         pointed: Tensor | None = None,
         shift: Tensor | None = None,
-    ) -> Answered:
+    ) -> VqaOutput:
         """regions: (b, r, region_size) float32. present: (b, r) bool. questions: (b, t) ids, PAD_ID after the end.
 
         boxes: (b, r, 4) xyxy, read only by networks with use_boxes, which need them. pointed: (b, r) ≥ 0, how much each
@@ -126,7 +114,7 @@ class UpDnVqa(nn.Module):
         moved = None if shift is None else (attention * shift).sum(dim=1)
         pooled = lifted(torch.einsum("br,brf->bf", attention, seen), moved, size)
         fused = self.fuse_question(question) * self.fuse_region(pooled)
-        return Answered(self.answer(self.answer_drop(self.decide(fused))), attention)
+        return VqaOutput(self.answer(self.answer_drop(self.decide(fused))), attention)
 
     def read(self, questions: Tensor) -> Tensor:
         """(b, width) the GRU's state after the last word of each question (b, t), whatever padding follows."""

@@ -1,7 +1,7 @@
 """How each kind of thing is drawn."""
 
 from saywhere.world.drawings import animals, bathroom, furniture, nature, outdoors, people, tabletop, vehicles
-from saywhere.world.drawings._look import Drawing, Look
+from saywhere.world.drawings._style import Drawing, Style
 
 DRAWINGS: dict[str, Drawing] = {
     **people.DRAWINGS,
@@ -14,4 +14,4 @@ DRAWINGS: dict[str, Drawing] = {
     **tabletop.DRAWINGS,
 }
 
-__all__ = ["DRAWINGS", "Drawing", "Look"]
+__all__ = ["DRAWINGS", "Drawing", "Style"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from saywhere.world.brush import Brush
 from saywhere.world.colours import BLACK, Ink, dark, light, mix
-from saywhere.world.drawings._look import Drawing, Look
+from saywhere.world.drawings._style import Drawing, Style
 
 _BEAK: Ink = (240, 160, 40)
 
@@ -18,8 +18,8 @@ def _four_legs(
         b.limb([(x, top), (x + 1, (top + foot) / 2), (x, foot)], [width * 1.5, width, width * 0.9], shade)
 
 
-def _dog(b: Brush, look: Look) -> None:
-    ink = look.ink
+def _dog(b: Brush, style: Style) -> None:
+    ink = style.ink
     b.limb([(98, 44), (110, 34), (114, 16)], [9, 7, 4], ink)
     _four_legs(b, (50, 92, 42, 84), 56, 86, 8, ink)
     b.limb([(40, 44), (64, 48), (92, 47)], [30, 27, 27], ink)
@@ -32,8 +32,8 @@ def _dog(b: Brush, look: Look) -> None:
     b.line([(40, 32), (34, 46)], 4, (200, 50, 50))
 
 
-def _cat(b: Brush, look: Look) -> None:
-    ink = look.ink
+def _cat(b: Brush, style: Style) -> None:
+    ink = style.ink
     b.limb([(62, 88), (84, 86), (84, 62)], [9, 9, 7], dark(ink, 0.15))
     b.blob([(26, 50), (44, 46), (60, 52), (72, 80), (66, 98), (20, 98), (14, 80)], ink)
     for x in (32, 52):
@@ -54,8 +54,8 @@ def _cat(b: Brush, look: Look) -> None:
             b.line([(42 + side * 8, 43), (42 + side * 30, 41 + rise)], 0.8, whisker)
 
 
-def _horse(b: Brush, look: Look) -> None:
-    ink, mane = look.ink, dark(look.ink, 0.55)
+def _horse(b: Brush, style: Style) -> None:
+    ink, mane = style.ink, dark(style.ink, 0.55)
     b.limb([(120, 48), (134, 60), (132, 92)], [10, 10, 4], mane)
     _four_legs(b, (60, 110, 50, 118), 66, 122, 8, ink)
     for x in (60, 110, 50, 118):
@@ -69,8 +69,8 @@ def _horse(b: Brush, look: Look) -> None:
     b.ellipse(5, 33, 1.8, 1.8, BLACK)
 
 
-def _cow(b: Brush, look: Look) -> None:
-    ink = look.ink
+def _cow(b: Brush, style: Style) -> None:
+    ink = style.ink
     pale = sum(ink) > 420
     patch = (52, 44, 42) if pale else light(ink, 0.85)
     b.line([(126, 34), (134, 50), (132, 72)], 3, dark(ink, 0.2), smooth=True)
@@ -91,8 +91,8 @@ def _cow(b: Brush, look: Look) -> None:
         b.ellipse(x, 32, 2.2, 2.6, BLACK)
 
 
-def _sheep(b: Brush, look: Look) -> None:
-    wool = look.ink
+def _sheep(b: Brush, style: Style) -> None:
+    wool = style.ink
     face = (54, 48, 48) if sum(wool) > 300 else light(wool, 0.55)
     _four_legs(b, (52, 88, 44, 94), 58, 88, 6, face)
     puffs = [(44, 36), (58, 26), (74, 24), (90, 28), (102, 40), (98, 56), (82, 62), (64, 62), (48, 54)]
@@ -108,8 +108,8 @@ def _sheep(b: Brush, look: Look) -> None:
     b.ellipse(22, 33, 1.1, 1.4, BLACK)
 
 
-def _hen(b: Brush, look: Look) -> None:
-    ink = look.ink
+def _hen(b: Brush, style: Style) -> None:
+    ink = style.ink
     for x in (40, 50):
         b.line([(x, 62), (x, 76), (x - 7, 78)], 2.4, _BEAK)
         b.line([(x, 76), (x + 5, 78)], 2.4, _BEAK)
@@ -126,8 +126,8 @@ def _hen(b: Brush, look: Look) -> None:
     b.blob([(40, 44), (58, 44), (62, 54), (48, 58)], dark(ink, 0.16))
 
 
-def _duck(b: Brush, look: Look) -> None:
-    ink = look.ink
+def _duck(b: Brush, style: Style) -> None:
+    ink = style.ink
     b.blob([(12, 44), (30, 40), (56, 42), (80, 34), (90, 28), (86, 50), (70, 62), (34, 64), (16, 58)], ink)
     b.blob([(38, 46), (62, 44), (78, 42), (64, 56), (46, 56)], dark(ink, 0.18))
     b.limb([(22, 48), (20, 34), (22, 22)], [20, 15, 14], ink)
@@ -137,9 +137,9 @@ def _duck(b: Brush, look: Look) -> None:
     b.ellipse(18, 15, 2, 2.2, BLACK)
 
 
-def _bird(b: Brush, look: Look) -> None:
-    ink = look.ink
-    lift = look.about(6, 0.6)
+def _bird(b: Brush, style: Style) -> None:
+    ink = style.ink
+    lift = style.about(6, 0.6)
     b.blob([(50, 30), (34, lift + 6), (4, lift), (24, 20), (44, 37)], dark(ink, 0.1))
     b.blob([(52, 30), (66, lift + 4), (98, lift - 2), (78, 19), (60, 37)], mix(ink, BLACK, 0.25))
     b.limb([(38, 31), (54, 34), (74, 37)], [11, 12, 4], ink)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from saywhere.world.brush import Brush
 from saywhere.world.colours import BLACK, Ink, dark, light
-from saywhere.world.drawings._look import Drawing, Look
+from saywhere.world.drawings._style import Drawing, Style
 
 _SKIN: tuple[Ink, ...] = ((244, 206, 172), (226, 174, 132), (176, 122, 84), (122, 82, 58))
 _HAIR: tuple[Ink, ...] = ((44, 32, 26), (92, 58, 32), (196, 146, 70), (62, 44, 34))
@@ -125,48 +125,48 @@ def _torso(b: Brush, body: _Body, shirt: Ink) -> None:
     b.polygon([(26, s - 0.5), (34, s - 0.5), (30, s + 6)], light(shirt, 0.35))
 
 
-def _figure(b: Brush, look: Look, body: _Body, *, long_hair: bool, dress: bool) -> None:
-    skin, hair, cloth = look.pick(_SKIN), look.pick(_HAIR), look.pick(_TROUSERS)
-    if look.pose == "sitting":
+def _figure(b: Brush, style: Style, body: _Body, *, long_hair: bool, dress: bool) -> None:
+    skin, hair, cloth = style.pick(_SKIN), style.pick(_HAIR), style.pick(_TROUSERS)
+    if style.pose == "sitting":
         _seated_legs(b, body, cloth)
     elif dress:
-        _legs(b, body, skin, look.pose)
+        _legs(b, body, skin, style.pose)
     else:
-        _legs(b, body, cloth, look.pose)
-    _arms(b, body, look.ink, skin, look.pose)
-    _torso(b, body, look.ink)
-    if dress and look.pose != "sitting":
+        _legs(b, body, cloth, style.pose)
+    _arms(b, body, style.ink, skin, style.pose)
+    _torso(b, body, style.ink)
+    if dress and style.pose != "sitting":
         w, top, hem = body.half_hip, (body.shoulder + body.hip) / 2 + 4, body.knee + 2
-        b.polygon([(30 - w + 1, top), (30 + w - 1, top), (30 + w + 7, hem), (30 - w - 7, hem)], look.ink)
+        b.polygon([(30 - w + 1, top), (30 + w - 1, top), (30 + w + 7, hem), (30 - w - 7, hem)], style.ink)
     _head(b, body, skin, hair, long_hair=long_hair)
 
 
-def _man(b: Brush, look: Look) -> None:
-    _figure(b, look, _ADULT, long_hair=False, dress=False)
+def _man(b: Brush, style: Style) -> None:
+    _figure(b, style, _ADULT, long_hair=False, dress=False)
 
 
-def _woman(b: Brush, look: Look) -> None:
-    _figure(b, look, _ADULT, long_hair=True, dress=True)
+def _woman(b: Brush, style: Style) -> None:
+    _figure(b, style, _ADULT, long_hair=True, dress=True)
 
 
-def _child(b: Brush, look: Look) -> None:
-    _figure(b, look, _CHILD, long_hair=look.rng.random() < 0.5, dress=False)
+def _child(b: Brush, style: Style) -> None:
+    _figure(b, style, _CHILD, long_hair=style.rng.random() < 0.5, dress=False)
 
 
-def _skier(b: Brush, look: Look) -> None:
-    cloth, skin = look.pick(_TROUSERS), _SKIN[0]
-    b.line([(4, 124), (104, 126), (114, 120)], 3.2, dark(look.accent, 0.1), smooth=True)
-    b.line([(10, 129), (108, 131), (117, 125)], 3.2, look.accent, smooth=True)
+def _skier(b: Brush, style: Style) -> None:
+    cloth, skin = style.pick(_TROUSERS), _SKIN[0]
+    b.line([(4, 124), (104, 126), (114, 120)], 3.2, dark(style.accent, 0.1), smooth=True)
+    b.line([(10, 129), (108, 131), (117, 125)], 3.2, style.accent, smooth=True)
     b.limb([(50, 74), (66, 96), (54, 120)], [13, 11, 8], dark(cloth, 0.15))
     b.limb([(52, 74), (72, 98), (60, 124)], [13, 11, 8], cloth)
-    b.limb([(72, 34), (58, 52), (50, 76)], [17, 20, 17], look.ink)
-    b.limb([(72, 40), (80, 56), (92, 60)], [9, 8, 7], dark(look.ink, 0.15))
+    b.limb([(72, 34), (58, 52), (50, 76)], [17, 20, 17], style.ink)
+    b.limb([(72, 40), (80, 56), (92, 60)], [9, 8, 7], dark(style.ink, 0.15))
     b.line([(93, 54), (70, 128)], 1.8, BLACK)
     b.line([(90, 58), (40, 112)], 1.8, BLACK)
     b.ellipse(92, 60, 4, 4, BLACK)
     b.ellipse(80, 22, 11, 12, skin)
-    b.pie(79, 19, 13, 13, 160, 345, look.ink)
-    b.ellipse(79, 5, 3.4, 3.4, light(look.ink, 0.5))
+    b.pie(79, 19, 13, 13, 160, 345, style.ink)
+    b.ellipse(79, 5, 3.4, 3.4, light(style.ink, 0.5))
     b.limb([(84, 20), (88, 21), (91, 22)], [7, 7, 6], BLACK)
 
 

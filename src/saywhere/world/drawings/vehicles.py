@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from saywhere.world.brush import Brush
 from saywhere.world.colours import BLACK, GLASS, RUBBER, STEEL, WHITE, Ink, dark, light
-from saywhere.world.drawings._look import Drawing, Look
+from saywhere.world.drawings._style import Drawing, Style
 
 _LAMP: Ink = (255, 236, 150)
 _TAIL: Ink = (200, 36, 32)
@@ -16,9 +16,9 @@ def _wheel(b: Brush, x: float, y: float, radius: float) -> None:
     b.ellipse(x, y, radius * 0.2, radius * 0.2, STEEL)
 
 
-def _car(b: Brush, look: Look) -> None:
-    ink = look.ink
-    roof = look.about(4, 0.8)
+def _car(b: Brush, style: Style) -> None:
+    ink = style.ink
+    roof = style.about(4, 0.8)
     b.blob([(34, 28), (50, roof + 2), (88, roof), (112, 24), (114, 34), (70, 36)], ink)
     b.polygon([(42, 28), (54, roof + 6), (70, roof + 5), (70, 28)], GLASS)
     b.polygon([(75, 28), (75, roof + 5), (88, roof + 5), (103, 28)], GLASS)
@@ -32,8 +32,8 @@ def _car(b: Brush, look: Look) -> None:
     _wheel(b, 108, 50, 12)
 
 
-def _bus(b: Brush, look: Look) -> None:
-    ink = look.ink
+def _bus(b: Brush, style: Style) -> None:
+    ink = style.ink
     b.box(3, 4, 197, 82, ink, 9)
     b.box(3, 56, 197, 64, light(ink, 0.7))
     b.box(5, 14, 22, 50, GLASS, 3)
@@ -48,12 +48,12 @@ def _bus(b: Brush, look: Look) -> None:
     _wheel(b, 156, 82, 13)
 
 
-def _truck(b: Brush, look: Look) -> None:
-    ink = look.ink
-    b.box(56, 2, 178, 72, light(look.accent, 0.75), 3)
-    b.box(56, 62, 178, 72, dark(light(look.accent, 0.75), 0.25))
+def _truck(b: Brush, style: Style) -> None:
+    ink = style.ink
+    b.box(56, 2, 178, 72, light(style.accent, 0.75), 3)
+    b.box(56, 62, 178, 72, dark(light(style.accent, 0.75), 0.25))
     for x in range(74, 176, 18):
-        b.line([(x, 6), (x, 60)], 1, dark(light(look.accent, 0.75), 0.18))
+        b.line([(x, 6), (x, 60)], 1, dark(light(style.accent, 0.75), 0.18))
     b.blob([(6, 44), (14, 20), (24, 16), (52, 16), (54, 40), (54, 74), (6, 74)], ink)
     b.polygon([(14, 42), (21, 23), (40, 23), (40, 42)], GLASS)
     b.box(4, 66, 56, 74, STEEL, 2)
@@ -62,8 +62,8 @@ def _truck(b: Brush, look: Look) -> None:
         _wheel(b, x, 76, 12.5)
 
 
-def _bicycle(b: Brush, look: Look) -> None:
-    ink = look.ink
+def _bicycle(b: Brush, style: Style) -> None:
+    ink = style.ink
     for x in (26, 96):
         b.ring(x, 56, 23, 23, 3.4, RUBBER)
         for dx, dy in ((0, 22), (22, 0), (15, 15), (15, -15)):
@@ -79,8 +79,8 @@ def _bicycle(b: Brush, look: Look) -> None:
     b.line([(60, 58), (66, 68), (71, 68)], 2.4, BLACK)
 
 
-def _train(b: Brush, look: Look) -> None:
-    ink = look.ink
+def _train(b: Brush, style: Style) -> None:
+    ink = style.ink
     b.blob(
         [(4, 72), (8, 44), (30, 16), (60, 8), (160, 8), (296, 8), (297, 40), (297, 74), (160, 76), (20, 76)],
         light(ink, 0.02),
@@ -100,17 +100,17 @@ def _train(b: Brush, look: Look) -> None:
         b.ellipse(x, 83, 4, 4, STEEL)
 
 
-def _sailboat(b: Brush, look: Look) -> None:
+def _sailboat(b: Brush, style: Style) -> None:
     b.line([(54, 4), (54, 100)], 3, (120, 84, 50))
     b.polygon([(51, 8), (51, 88), (8, 88)], WHITE)
-    b.polygon([(58, 14), (58, 88), (96, 88)], light(look.ink, 0.55))
-    b.polygon([(54, 2), (54, 10), (70, 6)], look.ink)
-    b.blob([(4, 94), (54, 97), (104, 94), (92, 114), (54, 119), (18, 114)], look.ink)
+    b.polygon([(58, 14), (58, 88), (96, 88)], light(style.ink, 0.55))
+    b.polygon([(54, 2), (54, 10), (70, 6)], style.ink)
+    b.blob([(4, 94), (54, 97), (104, 94), (92, 114), (54, 119), (18, 114)], style.ink)
     b.line([(10, 98), (98, 98)], 3, WHITE)
 
 
-def _ship(b: Brush, look: Look) -> None:
-    ink = look.ink
+def _ship(b: Brush, style: Style) -> None:
+    ink = style.ink
     b.box(62, 34, 160, 56, WHITE, 2)
     b.box(78, 18, 140, 36, WHITE, 2)
     for x, top in ((92, 2), (116, 2)):
@@ -125,8 +125,8 @@ def _ship(b: Brush, look: Look) -> None:
     b.line([(12, 58), (195, 58)], 2.4, light(ink, 0.6))
 
 
-def _plane(b: Brush, look: Look) -> None:
-    ink = look.ink
+def _plane(b: Brush, style: Style) -> None:
+    ink = style.ink
     b.polygon([(146, 32), (176, 4), (190, 4), (176, 38)], ink)
     b.polygon([(92, 34), (132, 12), (142, 14), (122, 36)], dark(WHITE, 0.25))
     b.limb([(20, 40), (90, 38), (176, 36)], [24, 27, 9], WHITE)
@@ -139,8 +139,8 @@ def _plane(b: Brush, look: Look) -> None:
     b.ellipse(108, 58, 10, 5.4, STEEL)
 
 
-def _tractor(b: Brush, look: Look) -> None:
-    ink = look.ink
+def _tractor(b: Brush, style: Style) -> None:
+    ink = style.ink
     b.box(46, 12, 96, 18, dark(ink, 0.2), 2)
     b.polygon([(54, 18), (90, 18), (94, 56), (50, 56)], GLASS)
     for x1, x2 in ((54, 50), (90, 94), (70, 68)):

@@ -15,7 +15,7 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class Style:
     """ink: the colour by which people name it. accent: a second colour. pose: for what has several."""
 
     ink: Ink
@@ -37,4 +37,4 @@ class Drawing:
 
     width: float
     height: float
-    paint: Callable[[Brush, Look], None]
+    paint: Callable[[Brush, Style], None]

@@ -9,13 +9,17 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from saywhere.assets import AssetUnavailable
-from saywhere.core.errors import InvalidFile, InvalidValue, require
+from saywhere.assets.hub import local_folder
+from saywhere.core.errors import InvalidFile, require
+from saywhere.provenance import sha256_of
 
-CONFIG, PREPROCESSOR = "config.json", "preprocessor_config.json"
-_FILES = [CONFIG, PREPROCESSOR, "model*.safetensors", "model.safetensors.index.json"]
+if TYPE_CHECKING:
+    from torch import Tensor
+
+CONFIG, PREPROCESSOR, TOKENIZER = "config.json", "preprocessor_config.json", "tokenizer.json"
+_FILES = [CONFIG, PREPROCESSOR, TOKENIZER, "model*.safetensors", "model.safetensors.index.json"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,17 +39,16 @@ class Checkpoint:
         if not found:
             raise InvalidFile(
                 self.folder,
-                "holds no safetensors, and nothing pickled is ever loaded",
+                "holds no *.safetensors, and nothing pickled is ever loaded",
                 "many checkpoints have them under another revision, such as refs/pr/1; or convert them",
             )
         return found
 
-    def sha256(self) -> str:
-        """Of config and weights: equal means the same network."""
+    def sha256(self, *others: str) -> str:
+        """Of config, the other files named here, and weights: equal means the same network."""
         digest = hashlib.sha256()
-        for path in (self.folder / CONFIG, *self.weights()):
-            with path.open("rb") as file:
-                digest.update(hashlib.file_digest(file, "sha256").digest())
+        for path in (self.folder / CONFIG, *(self.folder / name for name in others), *self.weights()):
+            digest.update(bytes.fromhex(sha256_of(path)))
         return digest.hexdigest()
 
     def load(self, kind: str, model_types: Sequence[str], **options: bool) -> Any:
@@ -70,14 +73,36 @@ class Checkpoint:
         return network.float().eval().requires_grad_(False)
 
 
-def find_checkpoint(source: str, revision: str | None = None) -> Checkpoint:
+@dataclass(frozen=True, slots=True)
+class BaseModel:
+    """A model that another one was made from: named, not copied.
+
+    source: a folder, or "owner/name" on the hub. sha256: of its config and weights, as `Checkpoint.sha256` gives it.
+    """
+
+    source: str
+    sha256: str
+    revision: str | None = None
+
+    @classmethod
+    def of(cls, source: str | Path, revision: str | None = None) -> BaseModel:
+        """The reference to a model that is at hand, or fetched now."""
+        return cls(str(source), find_checkpoint(source, revision).sha256(), revision)
+
+    def open(self, beside: str | Path = ".") -> Checkpoint:
+        """The model itself, if it is still the same. beside: what a source like "../base" starts from."""
+        folder = Path(beside) / self.source
+        found = find_checkpoint(folder if folder.is_dir() else self.source, self.revision)
+        if (sha256 := found.sha256()) != self.sha256:
+            reason = f"is not the base that this model was made from: SHA-256 {sha256}, not {self.sha256}"
+            raise InvalidFile(found.folder, reason, "bring the model as it was, or name its revision")
+        return found
+
+
+def find_checkpoint(source: str | Path, revision: str | None = None) -> Checkpoint:
     """A checkpoint in a folder, or on the hub as "owner/name", from where it is fetched once."""
-    folder = Path(source).expanduser()
-    if not folder.is_dir():
-        folder = _fetched(source, revision)
-    elif revision is not None:
-        raise InvalidValue("revision", f"is {revision!r}, but {source} is a folder", "only the hub has revisions")
-    return Checkpoint(folder, source, read_json(folder / CONFIG))
+    folder = local_folder(source, _FILES, revision)
+    return Checkpoint(folder, str(source), read_json(folder / CONFIG))
 
 
 def read_json(path: Path) -> dict[str, Any]:
@@ -93,24 +118,20 @@ def read_json(path: Path) -> dict[str, Any]:
     return found
 
 
-def _fetched(source: str, revision: str | None) -> Path:
-    if source.count("/") != 1 or source.startswith((".", "/", "~")):
-        raise InvalidFile(source, "is no folder, nor the name of a checkpoint on the hub", "owner/name")
-    hub = require("huggingface_hub", needed_for="fetching a checkpoint from the hub", extra="models")
+def read_tensors(path: str | Path) -> dict[str, Tensor]:
+    """The tensors of a safetensors file by name, as they were stored and mapped into memory, not copied."""
+    from safetensors import SafetensorError
+    from safetensors.torch import load_file
+
     try:
-        return Path(hub.snapshot_download(source, revision=revision, allow_patterns=_FILES))
-    except (OSError, ValueError) as error:
-        reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
-        how = (
-            f"connect to the network once (HF_HUB_OFFLINE unset), or bring the folder that `hf download {source}` "
-            "makes and name it instead"
-        )
-        raise AssetUnavailable(source, f"is no folder here, and the hub does not give it: {reason}", how) from error
+        return load_file(path)
+    except (SafetensorError, OSError) as error:
+        raise InvalidFile(path, f"cannot be read as safetensors: {error}") from error
 
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """No bars, and no word on tensors that a part of a network leaves unread."""
+    """No bars, and no word on tensors that a part of a network leaves unread. What is missing is checked by us."""
     spoken = require("transformers.utils.logging", needed_for="reading a checkpoint", extra="models")
     level, bars = spoken.get_verbosity(), spoken.is_progress_bar_enabled()
     spoken.set_verbosity(logging.ERROR)
