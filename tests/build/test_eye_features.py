@@ -95,9 +95,7 @@ def test_every_photo_becomes_a_row_with_what_is_known_of_it(coco: Store, tmp_pat
 def test_photos_of_which_most_is_known_come_first_and_a_limit_is_gone_on_from(coco: Store, tmp_path: Path) -> None:
     encoder: Any = LengthEncoder()
     for limit, order in ((2, [2, 0]), (None, [2, 0, 4, 1])):
-        build_eye_features(
-            coco, tmp_path / "out", Brightness(), {}, encoder, CONFIG, lambda *_: None, limit
-        )
+        build_eye_features(coco, tmp_path / "out", Brightness(), {}, encoder, CONFIG, lambda *_: None, limit)
         train = EyeFeatures(tmp_path / "out", "train")
         assert [int(train.key(i)) for i in range(len(train))] == order
 

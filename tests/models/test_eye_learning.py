@@ -74,7 +74,14 @@ def test_features_of_another_trunk_are_refused(folder: Path) -> None:
 def item(boxes: list[list[float]], classes: list[int], captions: int = 1) -> EyeItem:
     taps = np.random.default_rng(2).normal(size=(2, 1 + GRID**2, SIZE)).astype(np.float32)
     vectors = np.ones((captions, TEXT), np.float32)
-    return EyeItem(taps, np.array(boxes, np.float32).reshape(-1, 4), np.array(classes, np.int64), vectors, None, np.zeros(0, np.int64))
+    return EyeItem(
+        taps,
+        np.array(boxes, np.float32).reshape(-1, 4),
+        np.array(classes, np.int64),
+        vectors,
+        None,
+        np.zeros(0, np.int64),
+    )
 
 
 def collated(items: list[EyeItem]) -> EyeBatch:

@@ -1,7 +1,7 @@
 """From a COCO store to what the eye learns from: every photo through the frozen trunk once, captions as vectors.
 
-Photos of which most is known come first, so that learning can begin before all were looked at. Goes on where it stopped.
-Photos whose bytes are no picture are named and left out.
+Photos of which most is known come first, so that learning can begin before all were looked at. Goes on where it
+stopped. Photos whose bytes are no picture are named and left out.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from PIL import Image
 
 from saywhere.build.coco import KIND
 from saywhere.build.region_texts import ClassBox, called_boxes
-from saywhere.core.errors import InvalidFile, InvalidValue, SaywhereError
+from saywhere.core.errors import InvalidFile, InvalidValue, SaywhereError, require
 from saywhere.core.types import Floats32, Progress
 from saywhere.formats.coco_classes import COCO_CLASSES
 from saywhere.language.coco_aliases import coco_aliases
@@ -52,13 +52,7 @@ _CALIBRATION = 120
 _ALIASES = 4
 _MOST_WORDS, _LEAST_PHOTOS = 1000, 20
 """Words that are learnt: the most frequent ones, if people say them of so many photos."""
-_EMPTY_WORDS = frozenset(
-    """a an and are as at be been being but by can each for from has have having he her him his in into is it its
-    itself near next of off on one onto or other out over she some something several that the their them there these
-    they this those through to under up very very while with who which what where another all along around away back
-    behind between both down for front get gets getting going has no not old so top two three four five using
-    various very was were will you your many lot lots bunch group couple different set ready s t""".split()
-)
+_VAGUE_WORDS = frozenset(("couple", "bunch", "group", "lot", "lots", "near", "different", "various", "set", "ready"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,9 +94,7 @@ def build_eye_features(
                 if seen:
                     (taps,) = trunk(np.stack([pixels for _, pixels in seen]))
                     for (row, _), states in zip(seen, quantiser.to_bytes(taps), strict=True):
-                        writer.add(
-                            row.key, taps=states, caption_vectors=vectors[row.key], **_labels(row, config.grid)
-                        )
+                        writer.add(row.key, taps=states, caption_vectors=vectors[row.key], **_labels(row, config.grid))
                 progress("looking at photos", len(writer) + len(unreadable), total)
         return BuiltFeatures(len(writer), tuple(unreadable))
 
@@ -121,7 +113,9 @@ def class_vectors(text_encoder: TextEncoder) -> Floats32:
 
 def _write_words(coco: Store, out: Path, text_encoder: TextEncoder) -> None:
     """Words that people say of many photos, and for each photo which of them are in how many of its captions."""
-    said = {row.key: [set(plain_words(text)) - _EMPTY_WORDS for text in row["captions"] or ()] for row in coco}
+    stop_words = require("spacy.lang.en.stop_words", needed_for="words said of photos", extra="language").STOP_WORDS
+    empty = _VAGUE_WORDS | stop_words
+    said = {row.key: [set(plain_words(text)) - empty for text in row["captions"] or ()] for row in coco}
     counts = Counter(word for captions in said.values() for word in set().union(*captions))
     words = [word for word, count in counts.most_common(_MOST_WORDS) if count >= _LEAST_PHOTOS]
     number = {word: place for place, word in enumerate(words)}

@@ -126,7 +126,7 @@ class EyeNet(nn.Module):
         patches = states[:, 1:]
         whole = self.whole(torch.cat([states[:, 0], patches.mean(dim=1)], dim=-1))
         inside = functional.gelu(self.cut(torch.cat([patches, early[:, 1:]], dim=-1)))
-        inside = inside.unflatten(-1, (self.config.cuts**2, self.config.cell_size))
+        inside = inside.view(*patches.shape[:2], self.config.cuts**2, self.config.cell_size)
         cells = self.patch(patches)[:, :, None] + self.cell(inside)
         boxes = self.box(inside)
         return Seen(cells, boxes[..., :4], boxes[..., 4], whole, self.saliency(patches)[..., 0], states)

@@ -141,8 +141,8 @@ class EyeLearner(nn.Module):
     """An eye with what it measures by: names of classes and words as vectors, and how sharply cosines with them are
     read, for boxes, cells, words and captions.
 
-    names, words: as texts; name_vectors, word_vectors: (classes, d) and (words, d) of length 1. word_bias: (words,), how
-    often each word is said, as a logit.
+    names, words: as texts; name_vectors, word_vectors: (classes, d) and (words, d) of length 1. word_bias: (words,),
+    how often each word is said, as a logit.
     """
 
     name_vectors: Tensor
@@ -243,7 +243,7 @@ def losses(
 
 def box_vectors(cells: Tensor, cover: Tensor, photos: Tensor) -> Tensor:
     """(M, d) of length 1: the mean of each box's cells, by how much of it lies on them. photos: (M,), ascending."""
-    each = cover.flatten(1).split(torch.bincount(photos, minlength=len(cells)).tolist())
+    each = torch.split(cover.flatten(1), torch.bincount(photos, minlength=len(cells)).tolist())
     means = torch.cat([some @ one.flatten(0, 1) for some, one in zip(each, cells, strict=True)])
     return functional.normalize(means, dim=-1)
 

@@ -61,7 +61,7 @@ class Reading:
     weights: Tensor
 
     def bias(self) -> Tensor:
-        """(texts, 1 + n) what is added to the scores of attention: 0 for the whole and where a text's weight is most."""
+        """(texts, 1 + n) what is added to scores of attention: 0 for the whole and where a text's weight is most."""
         most = self.weights.amax(dim=1, keepdim=True).clamp(min=1e-12)
         return functional.pad((self.weights / most + _LEAST_WEIGHT).clamp(max=1).log(), (1, 0))
 
@@ -136,7 +136,8 @@ class PrefixDecoder(nn.Module):
         if reading is None:
             return [None] * len(self.blocks)
         bias = reading.bias()
-        return [block.look.photo(reading.states, bias) for block in self.blocks]
+        looks = [block.look for block in self.blocks if isinstance(block, Block) and block.look is not None]
+        return [look.photo(reading.states, bias) for look in looks]
 
     def loss(
         self,

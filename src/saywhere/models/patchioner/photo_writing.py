@@ -5,6 +5,7 @@ The eye stands still. Each photo gives several texts a step, which share the wor
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -70,7 +71,7 @@ class PhotoWriter(nn.Module):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PhotoTexts:
-    """One photo and its texts. taps: as in `EyeItem`. captions: ids of each. called: boxes with the ids of each name."""
+    """One photo and its texts. taps: as in `EyeItem`. captions: ids of each. called: boxes, with ids of each name."""
 
     taps: Floats32
     captions: list[list[int]]
@@ -81,8 +82,8 @@ class PhotoTexts:
 class PhotoTextBatch(Movable):
     """B photos with k texts each, side by side.
 
-    taps: (B, 2, 1 + n, size). cells: (B * k, rows, cols), how much of a text's box lies on each cell; even for the whole
-    photo. is_whole: (B * k,). words: (B * k, t) ids with begin and end; nothing but padding where there is no text.
+    taps: (B, 2, 1 + n, size). cells: (B * k, rows, cols), how much of a text's box lies on each cell; even for the
+    whole photo. is_whole: (B * k,). words: (B * k, t) ids with begin and end; padding alone where there is no text.
     """
 
     taps: Tensor
@@ -172,7 +173,7 @@ class PhotoWriterTask:
         shifted = unit(vectors) + self._section.shift * noise
         kept = (batch.words != 0).any(dim=1)
         if not kept.any():
-            return {"loss": sum(one.sum() for one in writer.decoder.parameters()) * 0}
+            return {"loss": writer.decoder.words.weight.sum() * 0}
         return {"loss": writer.decoder.loss(shifted, batch.words, None, self._section.smoothing, reading)}
 
     def counts(self, batch: PhotoTextBatch) -> Mapping[str, float]:
@@ -199,7 +200,9 @@ class PhotoWriterTask:
 
     def _whole_batch(self, items: Sequence[PhotoTexts]) -> PhotoTextBatch:
         side = self._cell_grid(items[0])
-        texts = [item.captions[i] if i < len(item.captions) else [] for item in items for i in range(_CAPTIONS_MEASURED)]
+        texts = [
+            item.captions[i] if i < len(item.captions) else [] for item in items for i in range(_CAPTIONS_MEASURED)
+        ]
         even = np.full((side, side), 1 / side**2, np.float32)
         return _batch(items, [even] * len(texts), [True] * len(texts), texts)
 
@@ -213,7 +216,7 @@ class PhotoWriterTask:
     @staticmethod
     def _cell_grid(item: PhotoTexts) -> int:
         # Patches are cut in two each way; see `EyeConfig.cuts`.
-        return 2 * round((item.taps.shape[1] - 1) ** 0.5)
+        return 2 * math.isqrt(item.taps.shape[1] - 1)
 
 
 def seen_texts(eye: EyeLearner, batch: PhotoTextBatch) -> tuple[Tensor, Reading]:
