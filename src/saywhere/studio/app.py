@@ -19,6 +19,7 @@ import saywhere
 from saywhere import loading
 from saywhere.core import WholeImage
 from saywhere.core.errors import InvalidValue
+from saywhere.models.face import Model
 from saywhere.studio import (
     chat,
     errors,
@@ -31,7 +32,7 @@ from saywhere.studio import (
 )
 from saywhere.studio.collect_desk import CollectDesk
 from saywhere.studio.jobs import Jobs
-from saywhere.studio.looks import Eyes, Model, Worker
+from saywhere.studio.looks import Eyes, Worker
 from saywhere.studio.messages import ModelFacts, StatusReply
 from saywhere.studio.narratives import NarrativeStore
 from saywhere.studio.photos import PhotoStore
@@ -130,8 +131,10 @@ def _studio(settings: StudioSettings, seer: Model | None) -> Studio:
 
 def _warm(name: str) -> Model:
     """A model that has looked and written once: the first time takes longer than any other."""
-    model: Model = loading.load(name)
-    model.look(Image.new("RGB", (224, 224))).captions([WholeImage()])
+    model = loading.load(name)
+    look = model.look(Image.new("RGB", (224, 224)))
+    if "caption" in model.skills:
+        look.captions([WholeImage()], level=model.levels[0])
     return model
 
 

@@ -10,8 +10,8 @@ from fastapi import APIRouter
 from pydantic import Field
 
 from saywhere.core import Region
+from saywhere.models.face import Look
 from saywhere.studio.errors import too_large
-from saywhere.studio.looks import Looked
 from saywhere.studio.messages import AnyRegion, Level, Message, Reply
 from saywhere.studio.routes_photos import PhotoPath
 from saywhere.studio.routes_seeing import level_skill, photo_reader, read_regions
@@ -93,7 +93,7 @@ async def why(photo_id: PhotoPath, asked: WhyWordAsked, studio: TheStudio) -> Re
     [region] = read_regions([asked.region], studio.settings.limits)
     _check_words(asked.text or "", studio)
 
-    def found(seen: Looked) -> ReasonReply:
+    def found(seen: Look) -> ReasonReply:
         from saywhere.explain.seen import why_word
 
         text = asked.text or seen.captions([region], level=asked.level)[0].text
@@ -107,7 +107,7 @@ async def answer(photo_id: PhotoPath, asked: QuestionAsked, studio: TheStudio) -
     """The answer to a question, about what is pointed at if something is."""
     region = _pointed(asked, studio)
 
-    def answered(seen: Looked) -> AnswerReply:
+    def answered(seen: Look) -> AnswerReply:
         given = seen.answer(asked.question, region)
         return AnswerReply(
             answer=given.text,
@@ -126,7 +126,7 @@ async def why_this_answer(photo_id: PhotoPath, asked: WhyAnswerAsked, studio: Th
     """Why a question was answered so."""
     region = _pointed(asked, studio)
 
-    def found(seen: Looked) -> ReasonReply:
+    def found(seen: Look) -> ReasonReply:
         from saywhere.explain.seen import why_answer
 
         return _timed(lambda: why_answer(seen, asked.question, region, asked.method, asked.answer or ""))

@@ -11,9 +11,8 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from saywhere.core import InvalidValue
+from saywhere.core import InvalidValue, Nearest
 from saywhere.language.words import plain_words
-from saywhere.models.patchioner.memory import Nearest
 from saywhere.models.search import GenerationConfig
 
 _LONGEST = 4
