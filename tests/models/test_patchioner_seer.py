@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -12,14 +13,27 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
-from saywhere.core import Box, BoxSet, InvalidFile, InvalidValue, Nearest, Point, Trace, UnknownName, WholeImage
+from saywhere.core import (
+    Box,
+    BoxSet,
+    Caption,
+    InvalidFile,
+    InvalidValue,
+    Nearest,
+    Point,
+    Region,
+    Trace,
+    UnknownName,
+    WholeImage,
+)
 from saywhere.models.folder import save_part
 from saywhere.models.patchioner.consensus import ConsensusConfig, InverseFrequency, consensus
-from saywhere.models.patchioner.eyes import EncoderEyes
+from saywhere.models.patchioner.eyes import AlignedView, EncoderEyes
 from saywhere.models.patchioner.gap import MemoryGap
-from saywhere.models.patchioner.seer import GroundingConfig, read_config, save_config
+from saywhere.models.patchioner.seer import GroundingConfig, OptionalParts, Seer, read_config, save_config
+from saywhere.models.patchioner.writers import VectorWriter
 from saywhere.models.search import GenerationConfig
-from saywhere.vision import Found
+from saywhere.vision import Found, View
 from tests.models.patchioner_seeing import (
     BOTTOM_RIGHT,
     LEFT,
@@ -27,11 +41,13 @@ from tests.models.patchioner_seeing import (
     TOP_RIGHT,
     ColourEncoder,
     ThingFinder,
+    ThingReader,
     agreeing_seer,
     alignment,
     attentive_decoder,
     bank,
     decoder,
+    level_decoder,
     open_tiny,
     photo,
     seer,
@@ -261,6 +277,67 @@ def test_a_view_made_before_gives_the_same() -> None:
 def test_a_detector_without_tags_is_refused() -> None:
     with pytest.raises(InvalidValue, match="come together"):
         EncoderEyes(ColourEncoder(), alignment(), detector=ThingFinder())
+
+
+class TextEyes:
+    """Eyes that need no alignment: patches are vectors of texts already, and things are found on the way."""
+
+    size, kinds = 3, ("cat",)
+
+    def look(self, photo: Image.Image) -> View:
+        return ColourEncoder().look(photo).with_found([Found(LEFT, "cat", 0.9)])
+
+    def align(self, view: View) -> AlignedView:
+        return AlignedView(view, kinds=self.kinds)
+
+    def texts(self, vectors: np.ndarray) -> np.ndarray:
+        return vectors
+
+
+class StateWriter:
+    """A writer that reads the photo itself rather than a vector of the region."""
+
+    levels, generation = ("object",), GenerationConfig()
+
+    def captions(
+        self, seen: AlignedView, regions: Sequence[Region], how: object = None, level: str = "object"
+    ) -> list[Caption]:
+        return [Caption(f"{seen.view.found[0].name} in {region.name}", -0.1, region) for region in regions]
+
+
+def test_eyes_and_writer_of_another_kind_serve_every_question_of_a_look() -> None:
+    made = Seer(TextEyes(), StateWriter(), OptionalParts(ThingReader), GroundingConfig(0.7, 0.9), "other")
+    look = made.look(photo())
+    assert [str(one) for one in look.captions([Box(*LEFT), WholeImage()])] == [
+        "cat in box 0,0,0.5,1",
+        "cat in whole photo",
+    ]
+    assert {one.origin for one in look.captions([WholeImage()])} == {"other"}
+    np.testing.assert_allclose(look.aligned.vectors([Box(*TOP_RIGHT)]), [[0, 1, 0]], atol=1e-6)
+    np.testing.assert_allclose(look.grounded("a cat").boxes.boxes_xyxy, [LEFT, LEFT])
+    assert look.find("a blue cup") is not None
+    assert look.narrate().caption == "Cat in whole photo."
+    with pytest.raises(InvalidValue, match="words of a StateWriter cannot be explained"):
+        look.word_score(WholeImage(), "a cat", 0)
+
+
+def test_parts_that_nobody_asks_for_are_not_opened() -> None:
+    opened: list[str] = []
+
+    def reader() -> ThingReader:
+        opened.append("text encoder")
+        return ThingReader()
+
+    tiny = seer(level_writer=VectorWriter(level_decoder()))
+    tiny.parts = OptionalParts(reader, lambda: pytest.fail("the answerer was opened"))
+    look = tiny.look(photo())
+    look.captions([WholeImage()])
+    assert (opened, "above" in vars(tiny.writer)) == ([], False)
+    look.ground("a cat")
+    look.ground("a dog")
+    look.scene()
+    assert (opened, "above" in vars(tiny.writer)) == (["text encoder"], True)
+    assert "answer" in tiny.skills
 
 
 @pytest.fixture

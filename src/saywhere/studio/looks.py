@@ -86,7 +86,7 @@ class LookReport:
     cached: bool
 
 
-class Eyes:
+class LookService:
     """The model and everything it has seen lately. All of its work is done in one thread.
 
     name: of the model to load, or of the one given. load: gives it; called in that thread when `open` is.

@@ -99,7 +99,7 @@ async def why(photo_id: PhotoPath, asked: WhyWordAsked, studio: TheStudio) -> Re
         text = asked.text or seen.captions([region], level=asked.level)[0].text
         return _timed(lambda: why_word(seen, region, text, asked.word, asked.method, asked.level))
 
-    return await studio.eyes.ask(level_skill(asked.level), photo_id, photo_reader(studio, photo_id), found)
+    return await studio.looks.ask(level_skill(asked.level), photo_id, photo_reader(studio, photo_id), found)
 
 
 @router.post("/photos/{photo_id}/answer", responses=errors(404, 409, 503))
@@ -118,7 +118,7 @@ async def answer(photo_id: PhotoPath, asked: QuestionAsked, studio: TheStudio) -
             kinds=list(seen.question_kinds),
         )
 
-    return await studio.eyes.ask("answer", photo_id, photo_reader(studio, photo_id), answered)
+    return await studio.looks.ask("answer", photo_id, photo_reader(studio, photo_id), answered)
 
 
 @router.post("/photos/{photo_id}/why-answer", responses=errors(404, 409, 503))
@@ -131,7 +131,7 @@ async def why_this_answer(photo_id: PhotoPath, asked: WhyAnswerAsked, studio: Th
 
         return _timed(lambda: why_answer(seen, asked.question, region, asked.method, asked.answer or ""))
 
-    return await studio.eyes.ask("answer", photo_id, photo_reader(studio, photo_id), found)
+    return await studio.looks.ask("answer", photo_id, photo_reader(studio, photo_id), found)
 
 
 def _pointed(asked: QuestionAsked, studio: Studio) -> Region | None:

@@ -57,6 +57,7 @@ class AlignedView:
     """A view in the space of texts. tags: for views with things found. classes: for encoders with a classifier.
 
     alignment: of the encoder's patches with texts; None for an encoder whose patches are such vectors already.
+    kinds: of things that may have been found; those that tags name, if there are any.
     """
 
     def __init__(
@@ -66,16 +67,12 @@ class AlignedView:
         tags: Tags | None = None,
         classes: ClassNames | None = None,
         blend: Blend | None = None,
+        kinds: Sequence[str] = (),
     ) -> None:
         self.view, self.alignment, self.tags, self.classes = view, alignment, tags, classes
-        self.blend = blend or Blend()
+        self.blend, self.kinds = blend or Blend(), tuple(kinds) if tags is None else tags.names
         aligned = view.patches if alignment is None else alignment.patches(view.patches)
         self._aligned = aligned.reshape(-1, aligned.shape[-1])
-
-    @property
-    def kinds(self) -> tuple[str, ...]:
-        """Kinds of things that may have been found."""
-        return () if self.tags is None else self.tags.names
 
     def vectors(self, regions: Sequence[Region]) -> Floats32:
         """(m, d) a vector of length 1 for each region."""
