@@ -21,7 +21,7 @@ from saywhere.cli.seeing import busy, fetch_missing, opened
 
 if TYPE_CHECKING:
     from saywhere.models.face import Look
-    from saywhere.plots.seen import Seen
+    from saywhere.plots.seen import ShownPhoto
 
 HERE = Path(__file__).resolve().parent
 PHOTOS = "sample-photos"
@@ -50,14 +50,14 @@ def told(code: str, *answers: object) -> None:
         console.print(str(answer), markup=False)
 
 
-def seen(look: Look, boxes: tuple[sw.Box, ...], trace: sw.Trace | None) -> Seen:
+def seen(look: Look, boxes: tuple[sw.Box, ...], trace: sw.Trace | None) -> ShownPhoto:
     """Everything about one photo, asked for as a user would."""
-    from saywhere.plots.seen import Seen
+    from saywhere.plots.seen import ShownPhoto
 
     regions: list[sw.Region] = [*boxes, *([trace] if trace is not None else [])]
     whole, *captions = look.captions([sw.WholeImage(), *regions])
     grounded = look.grounded(SENTENCES[look.image_id])
-    return Seen(
+    return ShownPhoto(
         look.image,
         look.image_id,
         f"looked at by {look.model.name}",

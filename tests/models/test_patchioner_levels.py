@@ -17,7 +17,7 @@ from saywhere.models.patchioner.decoder import PrefixDecoder
 from saywhere.models.patchioner.gap import Direct, MemoryGap
 from saywhere.models.patchioner.levels import check_names, check_prompts
 from saywhere.models.patchioner.seer import Seer, read_config, save_config
-from saywhere.models.patchioner.writers import Choosing, MemoryWriter, VectorWriter
+from saywhere.models.patchioner.writers import Generation, MemoryWriter, VectorWriter
 from saywhere.models.search import GenerationConfig
 from saywhere.vision import Found
 from tests.models.patchioner_seeing import (
@@ -43,7 +43,7 @@ REGIONS = (WholeImage(), Box(*LEFT), Box(*TOP_RIGHT), Point(0.9, 0.9))
 SETTINGS = {"levels": list(LEVELS), "level_writer": "levels", "level_gap": "direct", "level_beams": 2}
 
 
-def scenic_seer(gap: MemoryGap | Direct | None = None, how: Choosing | None = None) -> Seer:
+def scenic_seer(gap: MemoryGap | Direct | None = None, how: Generation | None = None) -> Seer:
     return seer(level_writer=VectorWriter(level_decoder(), gap or Direct(), how or GenerationConfig()))
 
 

@@ -28,7 +28,7 @@ from saywhere.core import (
 )
 from saywhere.plots.captions import draw_seen
 from saywhere.plots.gallery import gallery_html, gallery_page
-from saywhere.plots.seen import Seen, own_colours, phrase_colours
+from saywhere.plots.seen import ShownPhoto, own_colours, phrase_colours
 from saywhere.plots.sheet import save_png
 from tests.plots.conftest import NARRATIVES, ODD_WORDS, TWO_STROKES
 
@@ -41,7 +41,7 @@ def _caption(region: Region, text: str, nearest: Sequence[str] = (), **more: Any
     return Caption(text, -0.5, region, nearest=tuple(Nearest(one, 0.5) for one in nearest), **more)
 
 
-def _seen(photo: Path | None, **changes: object) -> Seen:
+def _seen(photo: Path | None, **changes: object) -> ShownPhoto:
     values = {
         "whole": _caption(WholeImage(), "a cat and a dog"),
         "regions": (
@@ -52,7 +52,7 @@ def _seen(photo: Path | None, **changes: object) -> Seen:
         "grounded": PLACED,
         "narrated": NARRATIVES["ordinary"],
     }
-    return Seen(photo, "pets.jpg", "by nobody", **(values | changes))  # type: ignore[arg-type]
+    return ShownPhoto(photo, "pets.jpg", "by nobody", **(values | changes))  # type: ignore[arg-type]
 
 
 def test_runs_of_words_in_one_box_are_a_phrase() -> None:
@@ -98,7 +98,7 @@ def test_every_region_has_a_name_and_an_outline(
         assert (*points.min(axis=0), *points.max(axis=0)) == pytest.approx(bounds)
 
 
-def _texts(seen: Seen) -> str:
+def _texts(seen: ShownPhoto) -> str:
     return " ".join(text.get_text() for text in draw_seen(seen).texts)
 
 

@@ -18,7 +18,7 @@ from saywhere.models.face import SKILLS, check_skill
 if TYPE_CHECKING:
     from saywhere.models.face import Look
     from saywhere.models.face import Model as LoadedModel
-    from saywhere.plots.seen import Seen
+    from saywhere.plots.seen import ShownPhoto
     from saywhere.vision import Found
 
 app = typer.Typer(help="Pages that show what a model makes of photos.", no_args_is_help=True, rich_markup_mode=None)
@@ -61,7 +61,7 @@ def gallery(
     able = [skill for skill in _SHOWN if skill in loaded.skills]
     if not able:
         check_skill(loaded, "caption")
-    entries: list[Seen] = []
+    entries: list[ShownPhoto] = []
     failed: dict[str, str] = {}
     for path in counted(paths, "looking", len(paths)):
         try:
@@ -86,9 +86,9 @@ def _about(model: LoadedModel, able: Sequence[str]) -> str:
     return f"looked at by {model.name}" + (f", which cannot {' or '.join(cannot)}" if cannot else "")
 
 
-def seen_in(look: Look, path: Path) -> Seen:
+def seen_in(look: Look, path: Path) -> ShownPhoto:
     """Everything that the page shows of one photo: what the model can do."""
-    from saywhere.plots.seen import Seen
+    from saywhere.plots.seen import ShownPhoto
 
     width, height = look.view.frame.photo_size
     skills, first = look.model.skills, look.levels[0]
@@ -96,7 +96,7 @@ def seen_in(look: Look, path: Path) -> Seen:
         look.captions([WholeImage(), *regions_of(look.view.found)], level=first) if "caption" in skills else [None]
     )
     above = [level for level in look.levels if whole is None or level != first]
-    return Seen(
+    return ShownPhoto(
         path,
         path.name,
         f"{width} × {height} pixels",

@@ -84,12 +84,12 @@ def caption(
         captions = look.captions(regions or [WholeImage()], _generation(loaded, beams), level)
     if png is not None:
         from saywhere.plots.captions import draw_seen
-        from saywhere.plots.seen import Seen
+        from saywhere.plots.seen import ShownPhoto
         from saywhere.plots.sheet import save_png
 
         whole = None if regions else captions[0]
         about = loaded.name if level == "object" else f"{loaded.name}, {level}"
-        save_png(draw_seen(Seen(look.image, photo.name, about, whole, tuple(captions if regions else ()))), png)
+        save_png(draw_seen(ShownPhoto(look.image, photo.name, about, whole, tuple(captions if regions else ()))), png)
     if as_json:
         values = [{"region": one.region.to_json(), **_caption_values(one)} for one in captions]
         _say_json(look, photo, level=level, captions=values)
@@ -119,10 +119,10 @@ def scene(
         captions = [look.caption(level=level) for level in (loaded.levels if levels else ("scene",))]
     if png is not None:
         from saywhere.plots.captions import draw_seen
-        from saywhere.plots.seen import Seen
+        from saywhere.plots.seen import ShownPhoto
         from saywhere.plots.sheet import save_png
 
-        save_png(draw_seen(Seen(look.image, photo.name, loaded.name, levels=tuple(captions))), png)
+        save_png(draw_seen(ShownPhoto(look.image, photo.name, loaded.name, levels=tuple(captions))), png)
     if as_json:
         values = [{"level": one.level, **_caption_values(one), "confidence": one.confidence} for one in captions]
         _say_json(look, photo, captions=values)
@@ -153,10 +153,10 @@ def ground(
     narrative = grounded.narrative(look.image_id, origin=look.model.name)
     if png is not None:
         from saywhere.plots.captions import draw_seen
-        from saywhere.plots.seen import Seen
+        from saywhere.plots.seen import ShownPhoto
         from saywhere.plots.sheet import save_png
 
-        save_png(draw_seen(Seen(look.image, photo.name, look.model.name, grounded=grounded)), png)
+        save_png(draw_seen(ShownPhoto(look.image, photo.name, look.model.name, grounded=grounded)), png)
     _write(narrative, output)
     if as_json:
         _say_json(look, photo, text=text, words=_word_values(narrative, grounded.boxes.boxes_xyxy.tolist()))

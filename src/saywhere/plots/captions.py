@@ -16,7 +16,7 @@ from saywhere.core.types import Floats
 from saywhere.plots.colour import TimeScale, hex_colours, inks
 from saywhere.plots.facts import word_time_s
 from saywhere.plots.photo import Photo, load_photo
-from saywhere.plots.seen import Seen, own_colours, phrase_colours
+from saywhere.plots.seen import ShownPhoto, own_colours, phrase_colours
 from saywhere.plots.sheet import (
     FAINT,
     INK,
@@ -72,7 +72,7 @@ class _Mark:
     label: str = ""
 
 
-def draw_seen(seen: Seen) -> Figure:
+def draw_seen(seen: ShownPhoto) -> Figure:
     """The photo once for its regions and once for each trace, the grounded text and the narrative, words beneath.
 
     A caption that the model is not sure of says so. A photo that is absent or damaged gives a grey canvas.
@@ -96,7 +96,7 @@ def draw_seen(seen: Seen) -> Figure:
     return figure
 
 
-def _panels(seen: Seen) -> list[_Panel]:
+def _panels(seen: ShownPhoto) -> list[_Panel]:
     panels = []
     traced = [caption for caption in seen.regions if isinstance(caption.region, Trace)]
     others = [caption for caption in seen.regions if not isinstance(caption.region, Trace)]
@@ -110,7 +110,7 @@ def _panels(seen: Seen) -> list[_Panel]:
     return panels
 
 
-def _region_panel(seen: Seen, regions: Sequence[Caption]) -> _Panel:
+def _region_panel(seen: ShownPhoto, regions: Sequence[Caption]) -> _Panel:
     wholes = [*([] if seen.whole is None else [seen.whole]), *seen.levels]
     rows = [[*([_Chip(f"{one.level}:", ink=QUIET)] if seen.levels else []), *_sentence(one)] for one in wholes]
     marks = []

@@ -31,7 +31,7 @@ from saywhere.plots.page import (
     _style,
 )
 from saywhere.plots.photo import near_strokes, view_xyxy
-from saywhere.plots.seen import Seen, own_colours, phrase_colours
+from saywhere.plots.seen import ShownPhoto, own_colours, phrase_colours
 from saywhere.plots.text import shortened
 
 _MOST_PIECES = 120
@@ -40,7 +40,7 @@ _LONGEST_REASON = 300
 
 
 def gallery_page(
-    entries: Iterable[Seen],
+    entries: Iterable[ShownPhoto],
     path: str | Path,
     title: str = "Gallery",
     about: str = "",
@@ -52,7 +52,7 @@ def gallery_page(
 
 
 def gallery_html(
-    entries: Iterable[Seen], title: str = "Gallery", about: str = "", failed: Mapping[str, str] | None = None
+    entries: Iterable[ShownPhoto], title: str = "Gallery", about: str = "", failed: Mapping[str, str] | None = None
 ) -> str:
     """The page as text; see `gallery_page`. The same entries give the same text."""
     page = _Page()
@@ -79,7 +79,7 @@ class _Page:
         self._colours: dict[tuple[str, str], str] = {}
         self._entries = 0
 
-    def entry(self, seen: Seen) -> str:
+    def entry(self, seen: ShownPhoto) -> str:
         number, self._entries = self._entries, self._entries + 1
         picture = self.album.add(seen.photo)
         traced = [caption for caption in seen.regions if isinstance(caption.region, Trace)]
@@ -111,7 +111,7 @@ class _Page:
     def _colour(self, colour: str, ink: str) -> str:
         return self._colours.setdefault((colour, ink), f"own-{len(self._colours)}")
 
-    def _regions(self, seen: Seen, picture: _Picture, regions: Sequence[Caption]) -> str:
+    def _regions(self, seen: ShownPhoto, picture: _Picture, regions: Sequence[Caption]) -> str:
         marks, items = [], []
         for number, (caption, *colours) in enumerate(zip(regions, *own_colours(len(regions)), strict=True), 1):
             name = self._colour(*colours)
@@ -125,7 +125,7 @@ class _Page:
         listed = f'<ol class="said-list">{"".join(items)}</ol>' if items else ""
         return _part("Regions" if regions else "The photo", _drawing(picture, label, marks), listed)
 
-    def _traced(self, seen: Seen, picture: _Picture, caption: Caption) -> str:
+    def _traced(self, seen: ShownPhoto, picture: _Picture, caption: Caption) -> str:
         trace = caption.region if isinstance(caption.region, Trace) else Trace.from_segments([])
         scale = TimeScale.of((), trace)
         strokes = [stroke * (_WIDTH, picture.height, 1) for stroke in near_strokes(trace)]
@@ -140,7 +140,7 @@ class _Page:
         text = f'<p class="phrases" dir="auto">{_caption(caption)}</p>{_nearest(caption)}'
         return _part("Along a trace", drawing, text)
 
-    def _grounded(self, seen: Seen, picture: _Picture, grounded: Grounded) -> str:
+    def _grounded(self, seen: ShownPhoto, picture: _Picture, grounded: Grounded) -> str:
         phrases = grounded.phrases()
         marks, spans = [], []
         for phrase, colours in zip(phrases, phrase_colours(phrases), strict=True):

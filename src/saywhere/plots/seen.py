@@ -14,7 +14,7 @@ from saywhere.plots.photo import PhotoLike
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Seen:
+class ShownPhoto:
     """One photo and everything said about it; parts that nobody asked for are None or empty.
 
     photo: as `load_photo` takes it. title, about: over the picture. whole: the caption of the whole photo.

@@ -22,7 +22,7 @@ from saywhere.core import Box, Grounded, InvalidValue, WholeImage
 from saywhere.core.types import Progress
 from saywhere.models.patchioner.seer import Seer
 from saywhere.plots.gallery import gallery_page
-from saywhere.plots.seen import Seen
+from saywhere.plots.seen import ShownPhoto
 from saywhere.reproduce import patchioner_measure as m
 from saywhere.reproduce.caption_metrics import CaptionMetrics
 from saywhere.reproduce.claims import DRAWS, Claim, judge_photos
@@ -372,7 +372,7 @@ def _examples(held: HeldOut, looked: LookResults, seer: Seer) -> list[Example]:
     return examples
 
 
-def _shown(held: HeldOut, seer: Seer, eye: CachedEncoder, most: int) -> list[Seen]:
+def _shown(held: HeldOut, seer: Seer, eye: CachedEncoder, most: int) -> list[ShownPhoto]:
     """Photos from all over the list, with their caption and those of their largest boxes, as the seer says them."""
     boxes, names = held.boxes.by_image, list(held.photos)
     chosen = sorted({int(i) for i in np.linspace(0, len(names) - 1, min(most, len(names)))})
@@ -385,7 +385,7 @@ def _shown(held: HeldOut, seer: Seer, eye: CachedEncoder, most: int) -> list[See
             replace(part, text=f"{part.text} (true class: {item.references[0]})")
             for item, part in zip(largest, parts, strict=True)
         )
-        entries.append(Seen(held.photos[name], name, "", whole, regions))
+        entries.append(ShownPhoto(held.photos[name], name, "", whole, regions))
     return entries
 
 

@@ -60,7 +60,7 @@ class ConsensusConfig:
         )
 
     def references(self, nearest: Sequence[Nearest]) -> list[Nearest]:
-        """The sentences to listen to, of more than enough; short ones if none is long enough."""
+        """The sentences to compare with, out of more than enough; short ones if none is long enough."""
         long = [one for one in nearest if len(one.sentence.split()) >= self.min_words]
         return (long or list(nearest))[: self.nearest]
 

@@ -17,7 +17,7 @@ from saywhere.models.common.overlaps import pointed
 from saywhere.models.face import Answer, Look, check_level, words_to_find
 from saywhere.models.patchioner.answering import RegionAnswerer, answer_regions
 from saywhere.models.patchioner.eyes import AlignedView
-from saywhere.models.patchioner.writers import Choosing
+from saywhere.models.patchioner.writers import Generation
 
 if TYPE_CHECKING:
     from saywhere.models.patchioner.grounding import Grounder, Place
@@ -36,7 +36,7 @@ class SeerLook(Look):
         self.seer, self.aligned = seer, aligned
         self.question_kinds = seer.parts.question_kinds
 
-    def captions(self, regions: Sequence[Region], how: Choosing | None = None, level: str = OBJECT) -> list[Caption]:
+    def captions(self, regions: Sequence[Region], how: Generation | None = None, level: str = OBJECT) -> list[Caption]:
         """What each region shows. The same, but for rounding, alone and among others. how: by default as the seer does,
         which may take more care with the whole photo and with sets of boxes. level: one of `levels`."""
         check_level(level, self.levels, self.seer.name)

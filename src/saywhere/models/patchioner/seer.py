@@ -33,7 +33,7 @@ from saywhere.models.patchioner.look import SeerLook
 from saywhere.models.patchioner.memory import MemoryBank
 from saywhere.models.patchioner.seer_config import SeerConfig, read_config, save_config
 from saywhere.models.patchioner.tags import ClassNames, Tags
-from saywhere.models.patchioner.writers import Choosing, MemoryWriter, RegionWriter, VectorWriter
+from saywhere.models.patchioner.writers import Generation, MemoryWriter, RegionWriter, VectorWriter
 from saywhere.models.registry import embedded, open_answerer
 from saywhere.models.search import GenerationConfig
 from saywhere.vision import Encoder, PhotoLike, View, read_photo
@@ -156,7 +156,7 @@ def open_seer(folder: str | Path, writer: str = "", *, eyes: EncoderEyes | None 
 
     def above() -> VectorWriter:
         decoder = PrefixDecoder.from_pretrained(root / config.level_writer)
-        return VectorWriter(decoder, gaps[config.level_gap], _level_choosing(config))
+        return VectorWriter(decoder, gaps[config.level_gap], _level_generation(config))
 
     return Seer(
         eyes or open_eyes(root, config),
@@ -209,7 +209,7 @@ def open_with_writer(folder: str | Path, part: str = "", *, base: Seer | None = 
     return Seer(seer.eyes, writer, parts, seer.grounding, Path(folder).resolve().name)
 
 
-def _level_choosing(config: SeerConfig) -> Choosing:
+def _level_generation(config: SeerConfig) -> Generation:
     if config.level_draws:
         return ConsensusConfig(
             config.level_beams, config.level_draws, no_repeat=config.no_repeat, min_words=_FEWEST_WORDS

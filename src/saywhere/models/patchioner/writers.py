@@ -25,7 +25,7 @@ from saywhere.models.patchioner.levels import ABOUT_PEOPLE, PERSON, check_names,
 from saywhere.models.patchioner.memory import MemoryBank, Projected
 from saywhere.models.search import GenerationConfig, Writer, Written
 
-Choosing = GenerationConfig | ConsensusConfig
+Generation = GenerationConfig | ConsensusConfig
 """How words are chosen."""
 _FETCHED = 3
 """So many times more sentences are fetched than are references, because short ones are none."""
@@ -41,7 +41,7 @@ class RegionWriter(Protocol):
     def generation(self) -> GenerationConfig: ...
 
     def captions(
-        self, seen: AlignedView, regions: Sequence[Region], how: Choosing | None = None, level: str = OBJECT
+        self, seen: AlignedView, regions: Sequence[Region], how: Generation | None = None, level: str = OBJECT
     ) -> list[Caption]:
         """What each region shows; the same, but for rounding, alone and among others."""
         ...
@@ -54,10 +54,10 @@ class VectorWriter:
 
     decoder: Writer
     gap: Gap = field(default_factory=Direct)
-    generation: Choosing = field(default_factory=GenerationConfig)
-    scenes: Choosing | None = None
+    generation: Generation = field(default_factory=GenerationConfig)
+    scenes: Generation | None = None
 
-    def choosing(self, region: Region) -> Choosing:
+    def generation_for(self, region: Region) -> Generation:
         """How the words for a region are chosen."""
         return self.scenes if self.scenes is not None and is_scene(region) else self.generation
 
@@ -109,10 +109,10 @@ class MemoryWriter:
         return InverseFrequency(self.bank.sentences)
 
     def captions(
-        self, seen: AlignedView, regions: Sequence[Region], how: Choosing | None = None, level: str = OBJECT
+        self, seen: AlignedView, regions: Sequence[Region], how: Generation | None = None, level: str = OBJECT
     ) -> list[Caption]:
         writer = self.at(level)
-        ways = [how or writer.choosing(region) for region in regions]
+        ways = [how or writer.generation_for(region) for region in regions]
         vectors = seen.vectors(regions) if regions else None
         captions: dict[int, Caption] = {}
         for way in dict.fromkeys(ways):
@@ -123,7 +123,7 @@ class MemoryWriter:
         return [captions[row] for row in range(len(regions))]
 
     def _captions(
-        self, seen: AlignedView, vectors: Floats32, regions: Sequence[Region], how: Choosing, level: str
+        self, seen: AlignedView, vectors: Floats32, regions: Sequence[Region], how: Generation, level: str
     ) -> list[Caption]:
         written, closed = self.write(vectors, how, level=level)
         nearest = closed.nearest if any(closed.nearest) else self.bank.project(vectors).nearest
@@ -138,7 +138,7 @@ class MemoryWriter:
         return captions
 
     def write(
-        self, vectors: Floats32, how: Choosing, gap: Gap | None = None, level: str = OBJECT
+        self, vectors: Floats32, how: Generation, gap: Gap | None = None, level: str = OBJECT
     ) -> tuple[list[Written], Projected]:
         """A text for each of (m, d) vectors of length 1, and what was made of the vectors before. gap: how to close
         it; by default as the level has it."""
