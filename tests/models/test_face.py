@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -40,10 +42,12 @@ from saywhere.store import Store, StoreWriter
 from saywhere.studio.app import create_app
 from saywhere.studio.settings import StudioSettings
 from saywhere.vision import Found, extract
+from saywhere.vision import photo as photo_module
 from tests.models import small
 from tests.models.patchioner_seeing import ColourEncoder, alignment, bank, decoder, photo, seer, tags
 from tests.models.test_patchioner_seer import CONFIG
 
+ROOT = Path(__file__).resolve().parents[2]
 TEXT = "a red cat and a blue cup"
 FAMILIES = ("mitr", "updown-caption", "updown-vqa", "oscar")
 REGIONS_ASKED = (WholeImage(), Box(0, 0, 0.5, 1), Point(0.9, 0.9), Trace([(0.1, 0.1, 0.0), (0.4, 0.9, 2.0)]))
@@ -379,14 +383,27 @@ def test_the_studio_serves_a_trained_model_with_the_skills_it_has(tmp_path: Path
         assert (refused.status_code, refused.json()["error"]["code"]) == (409, "no_skill")
 
 
-def test_naming_a_box_imports_no_drawing_library_and_reads_the_photo_once(tmp_path: Path) -> None:
-    from saywhere.vision import photo as photo_module
-
+def test_a_photo_is_decoded_once_on_its_way_to_a_caption(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     read: list[object] = []
     decoded = photo_module._decoded
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(photo_module, "_decoded", lambda source: read.append(source) or decoded(source))
-        photo().save(tmp_path / "pets.png")
-        look = seer().look(tmp_path / "pets.png")
-        assert look.caption(Box(0, 0, 0.5, 1)).text == "a cat"
+    monkeypatch.setattr(photo_module, "_decoded", lambda source: read.append(source) or decoded(source))
+    photo().save(tmp_path / "pets.png")
+    assert seer().look(tmp_path / "pets.png").caption(Box(0, 0, 0.5, 1)).text == "a cat"
     assert len(read) == 1
+
+
+def test_naming_a_box_and_finding_a_text_import_no_drawing_library(tmp_path: Path) -> None:
+    photo().save(tmp_path / "pets.png")
+    code = f"""
+import sys
+from typer.testing import CliRunner
+from saywhere import loading
+from saywhere.cli.app import app
+from tests.models.patchioner_seeing import seer
+loading.load, loading.needed_assets = (lambda name: seer()), (lambda name, texts: ())
+for command in (["caption", "--box", "0,0,0.5,1"], ["ground", "a cat"]):
+    print(CliRunner().invoke(app, [command[0], {str(tmp_path / "pets.png")!r}, *command[1:]]).stdout, end="")
+print("matplotlib" in sys.modules)
+"""
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
+    assert ran.stdout.splitlines() == ["box 0,0,0.5,1: a cat", "a cat  0.000,0.000,0.500,1.000", "False"]

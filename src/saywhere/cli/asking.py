@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Sequence
 from pathlib import Path
@@ -10,11 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-import saywhere
 from saywhere import loading
 from saywhere.cli.console import out
 from saywhere.cli.pointing import Pointing
-from saywhere.cli.seeing import AsJson, Level, Model, Photo, Png, busy, check_png, looked, opened, read_first
+from saywhere.cli.seeing import AsJson, Level, Model, Photo, Png, busy, check_png, looked, opened, read_first, say_json
 from saywhere.core import InvalidValue, Region, UnknownName, WholeImage
 
 if TYPE_CHECKING:
@@ -199,6 +197,4 @@ def _say_json(look: Look, photo: Path, region: Region | None, reason: Reason | N
             "from_names": reason.from_names,
             "weights": reason.weights.tolist(),
         }
-    made_by = {"saywhere": saywhere.__version__, "model": look.model.name}
-    where = (region or WholeImage()).to_json()
-    typer.echo(json.dumps({"photo": photo.name, "region": where, **values, "made_by": made_by}, allow_nan=False))
+    say_json(look, photo, region=(region or WholeImage()).to_json(), **values)

@@ -92,7 +92,7 @@ def caption(
         save_png(draw_seen(ShownPhoto(look.image, photo.name, about, whole, tuple(captions if regions else ()))), png)
     if as_json:
         values = [{"region": one.region.to_json(), **_caption_values(one)} for one in captions]
-        _say_json(look, photo, level=level, captions=values)
+        say_json(look, photo, level=level, captions=values)
         return
     for one in captions:
         out.print(f"{one.region.name}: {one}" if regions else str(one), markup=False)
@@ -125,7 +125,7 @@ def scene(
         save_png(draw_seen(ShownPhoto(look.image, photo.name, loaded.name, levels=tuple(captions))), png)
     if as_json:
         values = [{"level": one.level, **_caption_values(one), "confidence": one.confidence} for one in captions]
-        _say_json(look, photo, captions=values)
+        say_json(look, photo, captions=values)
         return
     width = max(len(one.level) for one in captions)
     for one in captions:
@@ -159,7 +159,7 @@ def ground(
         save_png(draw_seen(ShownPhoto(look.image, photo.name, look.model.name, grounded=grounded)), png)
     _write(narrative, output)
     if as_json:
-        _say_json(look, photo, text=text, words=_word_values(narrative, grounded.boxes.boxes_xyxy.tolist()))
+        say_json(look, photo, text=text, words=_word_values(narrative, grounded.boxes.boxes_xyxy.tolist()))
         return
     _say_places(grounded)
 
@@ -186,7 +186,7 @@ def narrate(
     _write(narrative, output)
     if as_json:
         boxes = narrative.word_boxes().boxes_xyxy.tolist()
-        _say_json(look, photo, text=narrative.caption, words=_word_values(narrative, boxes))
+        say_json(look, photo, text=narrative.caption, words=_word_values(narrative, boxes))
         return
     out.print(narrative.caption, markup=False)
 
@@ -300,6 +300,7 @@ def _word_values(narrative: Narrative, boxes: Sequence[Sequence[float]]) -> list
     ]
 
 
-def _say_json(look: Look, photo: Path, **values: Any) -> None:
+def say_json(look: Look, photo: Path, **values: Any) -> None:
+    """A result as JSON, with what made it."""
     made_by = {"saywhere": saywhere.__version__, "model": look.model.name}
     typer.echo(json.dumps({"photo": photo.name, **values, "made_by": made_by}, allow_nan=False))

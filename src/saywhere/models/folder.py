@@ -107,8 +107,9 @@ def push_part(folder: str | Path, repo_id: str, *, private: bool = True, api: An
     """Upload a saved part to the hub as `repo_id`. api: an `HfApi`, by default a new one."""
     hub = api or require("huggingface_hub", needed_for="uploading a model", extra="models").HfApi()
     names = sorted(read_json(Path(folder) / CONFIG)["files"])
+    names += [SOURCE] if (Path(folder) / SOURCE).exists() else []
     hub.create_repo(repo_id, private=private, exist_ok=True)
-    hub.upload_folder(repo_id=repo_id, folder_path=str(folder), allow_patterns=[*names, SOURCE, CONFIG])
+    hub.upload_folder(repo_id=repo_id, folder_path=str(folder), allow_patterns=[*names, CONFIG])
 
 
 def _stored(tensor: Tensor, half: bool) -> Tensor:
