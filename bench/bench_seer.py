@@ -13,6 +13,7 @@ from bench.bench_decoder import uncached
 from saywhere.core import Box
 from saywhere.models.patchioner.decoder import PrefixDecoder
 from saywhere.models.patchioner.seer import Seer
+from saywhere.models.patchioner.writers import MemoryWriter
 from saywhere.models.search import GenerationConfig
 from saywhere.vision import keep_freed_memory, read_photo
 
@@ -63,11 +64,12 @@ def run() -> list[Row]:
 def _anew(seer: Seer, photo: object, region: Box) -> str:
     """What one region costs who keeps nothing: a look of its own, and a decoder that reads everything at each word."""
     look = seer.look(photo)
-    vector = seer.gap.close(look.sight.vectors([region])).vectors[0]
-    if not isinstance(seer.writer, PrefixDecoder):
-        raise TypeError("the embedded model's writer is a decoder")
+    writer = seer.writer
+    if not isinstance(writer, MemoryWriter) or not isinstance(writer.objects.decoder, PrefixDecoder):
+        raise TypeError("the embedded model's writer is a decoder of vectors")
+    vector = writer.objects.gap.close(look.aligned.vectors([region])).vectors[0]
     with torch.inference_mode():
-        return uncached(seer.writer, vector)
+        return uncached(writer.objects.decoder, vector)
 
 
 def best(work: Callable[[], object], times: int = _TIMES) -> float:

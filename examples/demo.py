@@ -17,11 +17,11 @@ from rich.console import Console
 import saywhere as sw
 from saywhere.assets import folder_of
 from saywhere.cli.app import app
-from saywhere.cli.seeing import busy, fetch_missing, opened, shown_caption
+from saywhere.cli.seeing import busy, fetch_missing, opened
 
 if TYPE_CHECKING:
-    from saywhere.models.patchioner.seer import Look
-    from saywhere.plots.seen import Seen
+    from saywhere.models.face import Look
+    from saywhere.plots.seen import ShownPhoto
 
 HERE = Path(__file__).resolve().parent
 PHOTOS = "sample-photos"
@@ -50,20 +50,20 @@ def told(code: str, *answers: object) -> None:
         console.print(str(answer), markup=False)
 
 
-def seen(look: Look, boxes: tuple[sw.Box, ...], trace: sw.Trace | None) -> Seen:
+def seen(look: Look, boxes: tuple[sw.Box, ...], trace: sw.Trace | None) -> ShownPhoto:
     """Everything about one photo, asked for as a user would."""
-    from saywhere.plots.seen import Placed, Seen
+    from saywhere.plots.seen import ShownPhoto
 
     regions: list[sw.Region] = [*boxes, *([trace] if trace is not None else [])]
     whole, *captions = look.captions([sw.WholeImage(), *regions])
     grounded = look.grounded(SENTENCES[look.image_id])
-    return Seen(
+    return ShownPhoto(
         look.image,
         look.image_id,
-        f"looked at by {look.seer.name}",
-        shown_caption(sw.WholeImage(), whole),
-        tuple(shown_caption(region, one) for region, one in zip(regions, captions, strict=True)),
-        Placed(grounded.words, grounded.boxes),
+        f"looked at by {look.model.name}",
+        whole,
+        tuple(captions),
+        grounded,
         look.narrate(),
     )
 
@@ -77,18 +77,18 @@ def photographs(out: Path) -> None:
     fetch_missing([PHOTOS])
     folder = folder_of(PHOTOS)
     seer = opened("saywhere-base")
-    told('view = sw.load().look("chelsea.png")')
-    view, trace = seer.look(folder / "chelsea.png"), drawn_trace()
-    told("view.caption()", view.caption())
-    told("view.captions([Box(…), Box(…), Box(…)])", *view.captions(BOXES))
-    told("view.caption(trace)", view.caption(trace))
+    told('look = sw.load().look("chelsea.png")')
+    look, trace = seer.look(folder / "chelsea.png"), drawn_trace()
+    told("look.caption()", look.caption())
+    told("look.captions([Box(…), Box(…), Box(…)])", *look.captions(BOXES))
+    told("look.caption(trace)", look.caption(trace))
     sentence = SENTENCES["chelsea"]
     with busy("reading"):
-        narrative = view.ground(sentence)
-    told(f'view.ground("{sentence}")', narrative.trace)
-    told("view.narrate()", view.narrate().caption)
+        narrative = look.ground(sentence)
+    told(f'look.ground("{sentence}")', narrative.trace)
+    told("look.narrate()", look.narrate().caption)
     with busy("drawing"):
-        first = seen(view, BOXES, trace)
+        first = seen(look, BOXES, trace)
         save_png(draw_seen(first), out / "demo.png")
         others = [seen(seer.look(folder / f"{name}.png"), (), None) for name in ("coffee", "astronaut")]
         gallery_page([first, *others], out / "demo.html", "What it sees, and where")

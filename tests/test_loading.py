@@ -10,10 +10,10 @@ import huggingface_hub
 import pytest
 
 import saywhere
-from saywhere import loading
 from saywhere.assets import AssetUnavailable
 from saywhere.core import InvalidFile, UnknownName
 from saywhere.loading import ModelFolder, find, needed_assets
+from saywhere.models import registry
 from saywhere.models.patchioner import seer as seer_module
 from saywhere.models.patchioner.seer import save_config
 from tests.models.test_patchioner_seer import CONFIG
@@ -29,7 +29,7 @@ def folder(tmp_path: Path) -> Path:
 def embedded(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """As if the package came with this model."""
     folder.rename(folder.with_name("base"))
-    monkeypatch.setattr(loading, "files", lambda package: folder.parent)
+    monkeypatch.setattr(registry, "files", lambda package: folder.parent)
     return folder.with_name("base")
 
 
@@ -44,7 +44,7 @@ def test_the_embedded_model_has_two_names(embedded: Path) -> None:
 
 
 def test_a_copy_without_the_embedded_weights_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(loading, "files", lambda package: tmp_path)
+    monkeypatch.setattr(registry, "files", lambda package: tmp_path)
     with pytest.raises(InvalidFile, match="did not come with this copy"):
         find()
 
@@ -57,12 +57,12 @@ def test_a_mistyped_name_is_met_with_the_right_one(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["", "gpt", "a/b/c", "../up", "/no/such/folder"])
 def test_what_names_nothing_lists_what_there_is(name: str) -> None:
-    with pytest.raises((UnknownName, InvalidFile), match=r"Known: saywhere-base|no seer\.json"):
+    with pytest.raises((UnknownName, InvalidFile), match=r"Known: saywhere-base|neither seer\.json"):
         saywhere.load(name)
 
 
 def test_a_folder_without_a_model_is_a_clear_error(tmp_path: Path) -> None:
-    with pytest.raises(InvalidFile, match=r"no seer\.json in it"):
+    with pytest.raises(InvalidFile, match=r"neither seer\.json nor config\.json in it"):
         saywhere.load(tmp_path)
 
 

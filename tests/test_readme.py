@@ -24,13 +24,14 @@ def test_the_code_prints_what_the_readme_says(monkeypatch: pytest.MonkeyPatch) -
 
 def test_the_calls_on_the_embedded_model_exist() -> None:
     import saywhere
-    from saywhere.models.patchioner.seer import Look, Seer
+    from saywhere.models.face import Look
+    from saywhere.models.patchioner.seer import Seer
 
     (code,) = re.findall(r"```python\n([^`]*sw\.load\(\)[^`]*)```", README)
     compile(code, "README.md", "exec")
     assert callable(saywhere.load)
     assert callable(Seer.look)
-    asked = set(re.findall(r"view\.(\w+)\(", code))
+    asked = set(re.findall(r"look\.(\w+)\(", code))
     assert asked == {"caption", "ground", "narrate", "answer", "scene"}
     assert all(callable(getattr(Look, name)) for name in asked)
 

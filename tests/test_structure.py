@@ -25,10 +25,10 @@ MAY_IMPORT = {
     "plots": {"core", "vision"},
     "world": {"core"},
     "store": {"core"},
-    "models": {"core", "formats", "world", "store", "assets", "vision", "language"},
+    "models": {"core", "store", "vision", "language"},
     "explain": {"core", "vision", "language", "models", "metrics"},
-    "learn": {"core", "assets", "formats", "world", "language", "models", "metrics", "plots", "explain"},
-    "build": {"core", "formats", "world", "store", "assets", "vision", "language", "models", "learn", "explain"},
+    "learn": {"core", "language", "models", "metrics", "explain"},
+    "build": {"core", "formats", "world", "store", "vision", "language", "models", "learn", "explain"},
     "assets": {"core"},
     "vision": {"core", "store", "assets"},
     "reproduce": {
@@ -37,7 +37,6 @@ MAY_IMPORT = {
         "formats",
         "world",
         "store",
-        "assets",
         "vision",
         "language",
         "models",
@@ -99,6 +98,40 @@ def test_imports_point_one_way(package: str) -> None:
         if name.split(".")[0] == "saywhere" and len(name.split(".")) > 1 and name.split(".")[1] not in allowed
     ]
     assert wrong == []
+
+
+def _families() -> list[str]:
+    """The packages of models that hold one paper each."""
+    return sorted({path.parent.name for path in (SOURCE / "models").glob("*/__init__.py")} - {"common"})
+
+
+def test_there_are_families() -> None:
+    assert {"mitr", "oscar", "patchioner", "updown"} <= set(_families())
+
+
+@pytest.mark.parametrize("family", _families())
+def test_no_family_of_models_imports_another(family: str) -> None:
+    others = {f"saywhere.models.{name}" for name in _families()} - {f"saywhere.models.{family}"}
+    wrong = [
+        f"{path.relative_to(SOURCE)} imports {name}"
+        for path in (SOURCE / "models" / family).rglob("*.py")
+        for name in _imports(path)
+        if ".".join(name.split(".")[:3]) in others
+    ]
+    assert wrong == []
+
+
+def test_what_families_share_knows_none_of_them() -> None:
+    families = {f"saywhere.models.{name}" for name in _families()}
+    shared = [*(SOURCE / "models").glob("*.py"), *(SOURCE / "models" / "common").glob("*.py")]
+    assert [path for path in shared for name in _imports(path) if ".".join(name.split(".")[:3]) in families] == []
+
+
+@pytest.mark.parametrize("package", _packages())
+def test_every_edge_of_the_figure_is_used(package: str) -> None:
+    names = [name for path in (SOURCE / package).rglob("*.py") for name in _imports(path)]
+    used = {name.split(".")[1] for name in names if name.startswith("saywhere.")}
+    assert MAY_IMPORT[package] - used == set()
 
 
 def test_the_core_stands_on_numpy_alone_but_for_lazy_geometry() -> None:

@@ -9,7 +9,9 @@ from saywhere.core import (
     AttentionMap,
     Box,
     BoxSet,
+    Caption,
     Frame,
+    Grounded,
     InvalidFile,
     InvalidValue,
     Mask,
@@ -40,7 +42,7 @@ if TYPE_CHECKING:
     from types import ModuleType
 
     from saywhere import formats, metrics
-    from saywhere.models.patchioner.seer import Seer
+    from saywhere.models.face import Model
 
 __version__ = "0.1.0"
 
@@ -48,7 +50,9 @@ __all__ = [
     "AttentionMap",
     "Box",
     "BoxSet",
+    "Caption",
     "Frame",
+    "Grounded",
     "InvalidFile",
     "InvalidValue",
     "Mask",
@@ -78,13 +82,15 @@ __all__ = [
 ]
 
 
-def load(name: str | PathLike[str] = "saywhere-base") -> Seer:
+def load(name: str | PathLike[str] = "saywhere-base") -> Model:
     """A model that looks at photos, by name, folder or hub id; see `saywhere.loading`. This is what imports torch.
 
-    view = load().look("kitchen.jpg")        # heavy, once
-    view.caption(Box(0.1, 0.2, 0.4, 0.6))    # cheap, often; view.captions([...]) is the primitive
-    view.ground("a cup beside a spoon")      # a narrative: a place for every word, a trace through them
-    view.narrate()                           # a narrative from the photo alone
+    look = load().look("kitchen.jpg")        # heavy, once
+    look.caption(Box(0.1, 0.2, 0.4, 0.6))    # cheap, often; look.captions([...]) is the primitive
+    look.ground("a cup beside a spoon")      # a narrative: a place for every word, a trace through them
+    look.narrate()                           # a narrative from the photo alone
+
+    A model of any family says in `skills` what it can do; a look refuses the rest with `MissingSkill`.
     """
     from saywhere import loading
 

@@ -2,14 +2,14 @@
 
 load()                           saywhere-base, whose writer saw photos with captions, and boxes with their classes
 load("saywhere-base:zero-shot")  the same eyes; its writer learnt from text alone
-load("runs/mine")                a folder with seer.json;  "runs/mine:NAME" takes another of its writers
+load("exported/mine")            a folder of any family, as `saywhere export` writes it; of a seer, with seer.json,
+                                 "exported/mine:NAME" takes another of its writers
 load("owner/name")               the hub
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from importlib.resources import files
 from os import PathLike, fspath
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -18,40 +18,41 @@ from saywhere.assets.hub import is_repo_id, local_folder
 from saywhere.core.errors import InvalidFile, UnknownName, require
 
 if TYPE_CHECKING:
-    from saywhere.models.patchioner.seer import Seer
+    from saywhere.models.face import Model
 
 BASE = "saywhere-base"
 ZERO_SHOT = f"{BASE}:zero-shot"
 NAMES = (BASE, ZERO_SHOT)
-_SEER = "seer.json"
 _HUB_FILES = ["*.json", "*.safetensors", "*.txt", "*.md"]
 
 
 @dataclass(frozen=True, slots=True)
 class ModelFolder:
-    """Where a model is. folder: with seer.json. writer: which of its writers; empty for the first."""
+    """Where a model is. writer: which of its writers, for a seer; empty for the first."""
 
     folder: Path
     writer: str = ""
 
 
-def load(name: str | PathLike[str] = BASE) -> Seer:
+def load(name: str | PathLike[str] = BASE) -> Model:
     """A model by name, folder or hub id, ready to look. What it needs of others is fetched if it is not there."""
     found = find(name)
     require("torch", needed_for=f"the model {str(name)!r}", extra="models")
-    from saywhere.models.patchioner.seer import open_seer
+    from saywhere.models.registry import open_model
 
-    return open_seer(found.folder, found.writer)
+    return open_model(found.folder, found.writer)
 
 
 def find(name: str | PathLike[str] = BASE) -> ModelFolder:
     """Where the model of this name is; one on the hub is fetched."""
+    from saywhere.models.registry import embedded
+
     named = fspath(name)
     if isinstance(name, PathLike) or Path(named).is_dir():
         return ModelFolder(_checked(Path(named)))
     stem, _, writer = named.partition(":") if named.count(":") == 1 else (named, "", "")
     if stem == BASE:
-        return ModelFolder(_embedded(), writer)
+        return ModelFolder(embedded(), writer)
     if Path(stem).is_dir():
         return ModelFolder(_checked(Path(stem)), writer)
     if is_repo_id(stem):
@@ -63,28 +64,36 @@ def needed_assets(name: str | PathLike[str] = BASE, *, texts: bool = True) -> tu
     """The names of the assets that a model needs. texts: also for finding texts in photos."""
     from saywhere.assets import listed
     from saywhere.language.embed import MINILM
-    from saywhere.models.patchioner.seer import read_config
+    from saywhere.models.registry import kind_of
     from saywhere.vision import encoder_parts
     from saywhere.vision.detector import NAME as DETECTOR
 
-    config = read_config(find(name).folder)
-    wanted = [*encoder_parts(config.encoder), *([DETECTOR] if config.detector else []), *([MINILM] if texts else [])]
+    folder = find(name).folder
+    kind = kind_of(folder)
+    if kind == "patchioner-decoder":
+        return needed_assets(BASE, texts=texts)
+    if kind == "seer":
+        from saywhere.models.patchioner.seer_config import read_config
+
+        config = read_config(folder)
+        wanted = [
+            *encoder_parts(config.encoder),
+            *([DETECTOR] if config.detector else []),
+            *([MINILM] if texts else []),
+        ]
+    else:
+        from saywhere.models.region_source import RegionSource, read_source
+
+        source = read_source(folder) or RegionSource()
+        if source.model:
+            return needed_assets(source.model, texts=False)
+        wanted = [*source.encoder_names, *([DETECTOR] if source.has_detector else [])]
     known = {asset.name for asset in listed()}
     return tuple(dict.fromkeys(asset for asset in wanted if asset in known))
 
 
-def _embedded() -> Path:
-    folder = Path(str(files("saywhere.models") / "base"))
-    if not (folder / _SEER).is_file():
-        raise InvalidFile(
-            folder,
-            f"the weights of {BASE} did not come with this copy of saywhere",
-            "install a release, or name another model: a folder or owner/name on the hub",
-        )
-    return folder
-
-
 def _checked(folder: Path) -> Path:
-    if not (folder / _SEER).is_file():
-        raise InvalidFile(folder, f"is not a model: there is no {_SEER} in it")
+    from saywhere.models.registry import kind_of
+
+    kind_of(folder)
     return folder

@@ -15,7 +15,7 @@ from saywhere.build.base_photos import PhotoSet, coco_set, flickr_set, held_out,
 from saywhere.build.region_texts import ClassBox
 from saywhere.core import Frame, InvalidValue, WholeImage
 from saywhere.models.patchioner.memory import MemoryBank
-from saywhere.models.patchioner.seer import open_seer
+from saywhere.models.patchioner.seer import open_eyes, open_seer, read_config
 from saywhere.vision import Found, View, read_photo
 
 _COLOURS = {"red": (220, 30, 30), "green": (30, 200, 40), "blue": (30, 40, 220)}
@@ -98,7 +98,8 @@ def test_the_whole_recipe_makes_a_seer_that_tells_colours_apart(tmp_path: Path, 
     build_base(*parts, lambda doing, done, total: said.append(doing), boxes)
     assert {"looking at photos", "looking at boxes", "finding phrases"} <= set(said)
     for writer in ("zero-shot", "supervised"):
-        seer = open_seer(out, writer, encoder=_ColourEncoder(), detector=_Blind())
+        eyes = open_eyes(out, read_config(out), encoder=_ColourEncoder(), detector=_Blind())
+        seer = open_seer(out, writer, eyes=eyes)
         captions = [seer.look(path).caption(WholeImage()).text for path in photos.photos[:3]]
         assert all(text for text in captions)
     nearest = [seer.look(path).caption().nearest[0].sentence for path in photos.photos[:3]]

@@ -15,7 +15,8 @@ from typer.testing import CliRunner
 from saywhere import loading
 from saywhere.cli import asking
 from saywhere.core import Box, InvalidValue, UnknownName
-from saywhere.models.patchioner.seer import Seer
+from saywhere.models.patchioner.seer import OptionalParts, Seer
+from saywhere.models.patchioner.writers import MemoryWriter, VectorWriter
 from saywhere.models.updown import Answerer
 from saywhere.vision import read_photo
 from tests.models.patchioner_seeing import BOTTOM_RIGHT, LEVELS, level_decoder, photo
@@ -31,7 +32,7 @@ for command in (asking.answer, asking.why):
 def tiny(monkeypatch: pytest.MonkeyPatch) -> Seer:
     """Every model is the tiny one, and needs nothing of others."""
     model = loud_seer()
-    model.answerer = Answerer(network())
+    model.parts = OptionalParts(answerer=lambda: Answerer(network()))
     monkeypatch.setattr(loading, "load", lambda name: model)
     monkeypatch.setattr(loading, "needed_assets", lambda name, *, texts: ())
     return model
@@ -125,7 +126,8 @@ def test_nothing_is_drawn_where_nothing_speaks_for_it(tmp_path: Path) -> None:
 
 
 def test_a_word_of_a_caption_above_objects_is_explained_at_its_level(tiny: Seer, pets: Path) -> None:
-    tiny.level_writer, tiny.levels = level_decoder(), ("object", *LEVELS)
+    own = tiny.writer
+    tiny.writer = MemoryWriter(own.bank, own.objects, LEVELS, lambda: VectorWriter(level_decoder()))
     text = tiny.look(pets).caption(level="action").text
     said = json.loads(run("why", pets, text.split()[0], "--level", "action", "--json").stdout)
     assert (said["level"], said["caption"], said["reason"]["said"]) == ("action", text, text.split()[0])

@@ -13,6 +13,7 @@ from saywhere import loading
 from saywhere.cli.report import app, regions_of
 from saywhere.core import InvalidFile, InvalidValue
 from saywhere.models.patchioner.narration import overlap
+from saywhere.models.patchioner.writers import VectorWriter
 from saywhere.vision import Found
 from tests.models.patchioner_seeing import FOUND, LEVELS, level_decoder, photo, seer
 
@@ -59,7 +60,7 @@ def test_a_model_with_levels_tells_them_on_the_page_and_one_without_shows_none(
 ) -> None:
     _run(photos, "--out", tmp_path / "plain.html")
     assert '<dl class="levels">' not in (tmp_path / "plain.html").read_text()
-    model = seer(level_writer=level_decoder())
+    model = seer(level_writer=VectorWriter(level_decoder()))
     monkeypatch.setattr(loading, "load", lambda name: model)
     assert _run(photos, "--out", tmp_path / "page.html").exit_code == 0
     page = (tmp_path / "page.html").read_text()

@@ -14,10 +14,12 @@ from saywhere import loading
 from saywhere.cli import seeing
 from saywhere.cli.app import app as whole_app
 from saywhere.core import Box, InvalidFile, InvalidValue, UnknownName
+from saywhere.models.face import MissingSkill
 from saywhere.models.patchioner.seer import Seer
+from saywhere.models.patchioner.writers import VectorWriter
 from saywhere.models.search import GenerationConfig
 from saywhere.vision import read_photo
-from tests.models.patchioner_seeing import LEVELS, ColourEncoder, level_decoder, photo, seer
+from tests.models.patchioner_seeing import LEVELS, level_decoder, photo, seer
 
 app = typer.Typer()
 for command in (seeing.caption, seeing.scene):
@@ -27,7 +29,7 @@ for command in (seeing.caption, seeing.scene):
 @pytest.fixture
 def scenic(monkeypatch: pytest.MonkeyPatch) -> Seer:
     """Every model is one that tells the levels of `LEVELS`."""
-    return _serve(monkeypatch, seer(level_writer=level_decoder()))
+    return _serve(monkeypatch, seer(level_writer=VectorWriter(level_decoder())))
 
 
 @pytest.fixture
@@ -103,19 +105,18 @@ def test_levels_are_drawn(pets: Path, tmp_path: Path, arguments: tuple[str, ...]
 
 
 def test_a_model_without_the_level_says_so_before_it_looks(monkeypatch: pytest.MonkeyPatch, pets: Path) -> None:
-    plain, scenic = seer(), seer(level_writer=level_decoder())
+    plain, scenic = seer(), seer(level_writer=VectorWriter(level_decoder()))
     for model, arguments, kind, reason in (
-        (plain, ("scene", pets), InvalidValue, "the model tiny says only what is there"),
-        (plain, ("scene", pets, "--levels"), InvalidValue, "use a model"),
-        (plain, ("caption", pets, "--level", "scene"), InvalidValue, "no captions of the level 'scene'"),
+        (plain, ("scene", pets), MissingSkill, "the model tiny cannot say where a photo is taken"),
+        (plain, ("scene", pets, "--levels"), MissingSkill, "models that can: saywhere-base"),
+        (plain, ("caption", pets, "--level", "scene"), InvalidValue, "alone, none of 'scene'"),
         (scenic, ("caption", pets, "--level", "scnee"), UnknownName, "Did you mean 'scene'"),
     ):
         _serve(monkeypatch, model)
         ran = _run(*arguments)
         assert isinstance(ran.exception, kind)
         assert reason in str(ran.exception)
-        assert isinstance(model.encoder, ColourEncoder)
-        assert model.encoder.looks == 0
+        assert model.eyes.encoder.looks == 0
 
 
 def test_bad_input_is_said_before_anything_is_loaded(monkeypatch: pytest.MonkeyPatch, pets: Path) -> None:
@@ -130,4 +131,4 @@ def test_bad_input_is_said_before_anything_is_loaded(monkeypatch: pytest.MonkeyP
 
 
 def test_the_command_is_among_all_commands() -> None:
-    assert "where a photo is taken" in CliRunner().invoke(whole_app, ["scene", "--help"]).stdout
+    assert "where a photo was taken" in CliRunner().invoke(whole_app, ["scene", "--help"]).stdout

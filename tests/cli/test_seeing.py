@@ -18,7 +18,7 @@ from saywhere.core import InvalidFile, InvalidValue, UnknownName
 from saywhere.formats import localized_narratives
 from saywhere.models.patchioner.seer import Seer
 from saywhere.vision import read_photo
-from tests.models.patchioner_seeing import TOP_RIGHT, ThingWriter, photo, seer
+from tests.models.patchioner_seeing import TOP_RIGHT, photo, seer
 
 app = typer.Typer()
 for command in (seeing.caption, seeing.ground, seeing.narrate):
@@ -86,8 +86,7 @@ def test_captions_as_json_hold_everything(pets: Path) -> None:
 )
 def test_beams_reach_the_writer(tiny: Seer, pets: Path, arguments: tuple[object, ...], method: str) -> None:
     assert _run("caption", pets, *arguments).exit_code == 0
-    assert isinstance(tiny.writer, ThingWriter)
-    assert tiny.writer.asked[-1].method == method
+    assert tiny.writer.objects.decoder.asked[-1].method == method
 
 
 @pytest.mark.usefixtures("tiny")

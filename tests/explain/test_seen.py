@@ -10,7 +10,7 @@ import torch
 
 from saywhere.core import Box, Point, Region, UnknownName, WholeImage
 from saywhere.explain.seen import METHODS, Method, why_answer, why_word
-from saywhere.models.patchioner.seer import Look
+from saywhere.models.patchioner.look import SeerLook
 from tests.models.patchioner_seeing import LEFT, photo
 from tests.models.test_patchioner_answering import answering_seer
 from tests.models.test_patchioner_why import loud_seer, whole_score
@@ -18,11 +18,11 @@ from tests.models.test_patchioner_why import loud_seer, whole_score
 TEXT = "a red cat"
 
 
-def look() -> Look:
+def look() -> SeerLook:
     return loud_seer().look(photo())
 
 
-def without(seen: Look, region: Region, cell: int) -> float:
+def without(seen: SeerLook, region: Region, cell: int) -> float:
     """The score when one patch looks like the photo on average, by hand."""
     score = seen.word_score(region, TEXT, 2)
     features = score.features.clone()
@@ -38,7 +38,7 @@ def test_only_patches_of_the_region_count(region: Region, method: Method) -> Non
     assert reason.weights.shape == (4, 4)
     assert (reason.said, reason.method) == ("cat", method)
     assert reason.score == pytest.approx(whole_score(seen.word_score(region, TEXT, 2)), abs=1e-5)
-    outside = seen.sight.weights([region])[0] == 0
+    outside = seen.aligned.weights([region])[0] == 0
     assert (reason.weights[outside] == 0).all()
     assert reason.weights.any()
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -15,11 +17,19 @@ from saywhere.models.patchioner.alignment import LinearAlignment
 from saywhere.models.patchioner.config import DecoderConfig
 from saywhere.models.patchioner.consensus import ConsensusConfig
 from saywhere.models.patchioner.decoder import PrefixDecoder
+from saywhere.models.patchioner.eyes import EncoderEyes
 from saywhere.models.patchioner.gap import Direct, Gap, MemoryGap
 from saywhere.models.patchioner.memory import MemoryBank
-from saywhere.models.patchioner.seer import Manners, Seer
-from saywhere.models.patchioner.sight import Blend
+from saywhere.models.patchioner.seer import (
+    GroundingConfig,
+    OptionalParts,
+    Seer,
+    open_eyes,
+    open_seer,
+    read_config,
+)
 from saywhere.models.patchioner.tags import Tags
+from saywhere.models.patchioner.writers import MemoryWriter, VectorWriter
 from saywhere.models.search import GenerationConfig, Written
 from saywhere.vision import Found, PhotoLike, View, read_photo
 
@@ -110,6 +120,10 @@ def tags() -> Tags:
     return Tags(THINGS, np.zeros(3, dtype=np.float32), zeros, np.eye(3, dtype=np.float32))
 
 
+def eyes(found: Sequence[Found] = FOUND) -> EncoderEyes:
+    return EncoderEyes(ColourEncoder(), alignment(), ThingFinder(found), tags())
+
+
 def bank() -> MemoryBank:
     return MemoryBank(np.eye(3), SENTENCES)
 
@@ -120,29 +134,31 @@ def seer(
     least_grounding: float = 0.7,
     least_missed: float = 0.7,
     found: Sequence[Found] = FOUND,
-    level_writer: PrefixDecoder | None = None,
-    level_gap: MemoryGap | Direct | None = None,
+    writer: VectorWriter | None = None,
+    level_writer: VectorWriter | None = None,
+    answerer: Any = None,
 ) -> Seer:
     """Sure of a region that shows one thing; a text is found where it is at least 0.7 alike.
 
     level_writer: for one that also tells the levels of `LEVELS`.
     """
+    own = writer or VectorWriter(ThingWriter(), gap or Direct())
+    above = None if level_writer is None else lambda: level_writer
     return Seer(
-        ColourEncoder(),
-        alignment(),
-        gap or Direct(),
-        ThingWriter(),
-        bank=bank(),
-        text_encoder=ThingReader(),
-        detector=ThingFinder(found),
-        tags=tags(),
-        blend=Blend(),
-        manners=Manners(least_similarity, least_grounding, least_missed),
-        level_writer=level_writer,
-        levels=() if level_writer is None else LEVELS,
-        level_gap=level_gap,
-        name="tiny",
+        eyes(found),
+        MemoryWriter(bank(), own, LEVELS if above else (), above, least_similarity),
+        OptionalParts(
+            ThingReader, None if answerer is None else lambda: answerer, ("is there a …?",) if answerer else ()
+        ),
+        GroundingConfig(least_grounding, least_missed),
+        "tiny",
     )
+
+
+def open_tiny(folder: Path, writer: str = "", encoder: Any = None) -> Seer:
+    """A seer from its folder that looks with the encoder and the detector of this world."""
+    seeing = open_eyes(folder, read_config(folder), encoder=encoder or ColourEncoder(), detector=ThingFinder())
+    return open_seer(folder, writer, eyes=seeing)
 
 
 def decoder(seed: int = 0) -> PrefixDecoder:
@@ -173,7 +189,5 @@ def _shaken(model: PrefixDecoder, seed: int = 0, far: float = 0.3) -> PrefixDeco
 
 def agreeing_seer() -> Seer:
     """Draws texts for scenes and keeps the one that agrees with the memory; regions it writes greedily."""
-    made = seer(MemoryGap(bank(), 0.1))
-    made.writer = attentive_decoder()
-    made.manners = Manners(whole=ConsensusConfig(draws=8, temperature=2.0, min_words=2))
-    return made
+    careful = ConsensusConfig(draws=8, temperature=2.0, min_words=2)
+    return seer(writer=VectorWriter(attentive_decoder(), MemoryGap(bank(), 0.1), scenes=careful), least_similarity=0.0)

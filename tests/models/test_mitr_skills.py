@@ -98,7 +98,7 @@ def test_narrations_have_a_box_for_every_word(kind: str, method: str) -> None:
     said = skilled(kind).narrate(IMAGES, generation(method, beams=3, max_words=12))
     for one in said:
         assert len(one.words) == len(one.boxes)
-        narrative = one.narrative("photo-1")
+        narrative = one.narrative("photo-1", "mitr")
         assert isinstance(narrative, Narrative)
         assert narrative.caption == one.text
         assert narrative.origin == "mitr"
@@ -107,7 +107,7 @@ def test_narrations_have_a_box_for_every_word(kind: str, method: str) -> None:
 
 def test_a_narrated_trace_runs_through_the_boxes() -> None:
     one = skilled().ground(IMAGES[:1], ["a red ball"])[0]
-    narrative = one.narrative("photo-1", words_per_s=2.0)
+    narrative = one.narrative("photo-1", "mitr", words_per_s=2.0)
     assert narrative.end_s == pytest.approx(1.5, abs=0.05)
     back = narrative.word_boxes().boxes_xyxy
     assert (back[:, :2] <= one.boxes.boxes_xyxy[:, :2] + 1e-6).all()

@@ -13,8 +13,10 @@ from PIL import Image
 
 from saywhere.core import Box, Frame, InvalidValue, Point, Polygon, Region, Trace, WholeImage
 from saywhere.language.vocabulary import Vocabulary
-from saywhere.models.patchioner.answering import KINDS, LEAST_SCORE, MOST_THINGS, answer_regions, answer_size, pointed
-from saywhere.models.patchioner.seer import Look, Seer, open_seer, save_config
+from saywhere.models.common.overlaps import pointed
+from saywhere.models.face import MissingSkill
+from saywhere.models.patchioner.answering import KINDS, LEAST_SCORE, MOST_THINGS, answer_regions, answer_size
+from saywhere.models.patchioner.seer import Seer, save_config
 from saywhere.models.updown import Answerer, AnswerVocabulary, UpDnConfig, UpDnVqa
 from saywhere.vision import Found, View
 from tests.models.patchioner_seeing import (
@@ -22,11 +24,10 @@ from tests.models.patchioner_seeing import (
     FOUND,
     LEFT,
     TOP_RIGHT,
-    ColourEncoder,
-    ThingFinder,
     alignment,
     bank,
     decoder,
+    open_tiny,
     photo,
     seer,
     tags,
@@ -48,16 +49,13 @@ def network(region_size: int = answer_size(3), seed: int = 0) -> UpDnVqa:
 
 
 def answering_seer(found: tuple[Found, ...] = FOUND) -> Seer:
-    made = seer(found=found)
-    made.answerer = Answerer(network())
-    made.question_kinds = ("is there a …?",)
-    return made
+    return seer(found=found, answerer=Answerer(network()))
 
 
 def test_the_places_are_the_whole_the_sure_things_and_the_windows() -> None:
     faint = Found((0.1, 0.1, 0.2, 0.2), "cup", LEAST_SCORE - 0.01)
     look = seer(found=(FOUND[2], faint, FOUND[0], FOUND[1])).look(photo())
-    places = answer_regions(look)
+    places = look.places
     assert places.features.shape == (1 + 3 + 16, answer_size(3))
     np.testing.assert_allclose(places.boxes_xyxy[:4], [(0, 0, 1, 1), LEFT, TOP_RIGHT, BOTTOM_RIGHT])
     np.testing.assert_allclose(places.boxes_xyxy[4:6], [(0, 0, 0.25, 0.25), (0.25, 0, 0.5, 0.25)])
@@ -69,14 +67,14 @@ def test_the_places_are_the_whole_the_sure_things_and_the_windows() -> None:
 
 def test_a_place_s_vector_is_that_of_its_region() -> None:
     look = seer().look(photo())
-    places = answer_regions(look)
+    places = look.places
     regions = [WholeImage(), *(Box(*map(float, box)) for box in places.boxes_xyxy[1:])]
-    np.testing.assert_allclose(places.features[:, :3], look.sight.vectors(regions), atol=1e-6)
+    np.testing.assert_allclose(places.features[:, :3], look.aligned.vectors(regions), atol=1e-6)
 
 
 def test_only_the_surest_of_many_things_are_taken() -> None:
     many = tuple(Found((0, 0, 0.5, 0.5), "cat", 0.2 + 0.01 * i) for i in range(30))
-    places = answer_regions(seer(found=many).look(photo()))
+    places = answer_regions(seer(found=many).look(photo()).aligned)
     scores = places.features[1 : 1 + MOST_THINGS, 3]
     assert len(places) == 1 + MOST_THINGS + 16
     assert scores[0] == pytest.approx(0.49)
@@ -86,7 +84,7 @@ def test_only_the_surest_of_many_things_are_taken() -> None:
 def test_what_the_encoder_cuts_off_is_no_place() -> None:
     frame = Frame.centre_crop((80, 20), 4, (4, 4), 1)
     view = View(frame, np.ones((4, 4, 3)), np.ones(3), found=(Found((0, 0, 0.1, 1), "cat", 0.9), FOUND[1]))
-    places = answer_regions(seer().see(view))
+    places = answer_regions(seer().see(view).aligned)
     # A quarter of the width is seen, from 0.375 to 0.625: two columns of windows, and the dog from 0.5 on.
     assert len(places) == 1 + 1 + 8
 
@@ -102,7 +100,7 @@ POINTINGS: list[tuple[Region, int]] = [
 @pytest.mark.parametrize(("region", "best"), POINTINGS)
 def test_the_place_that_fits_is_pointed_at_most(region: Region, best: int) -> None:
     look = seer().look(photo())
-    fits = pointed(look, answer_regions(look), region)
+    fits = pointed(look.places.boxes_xyxy, region, look.view.frame)
     assert fits is not None
     assert fits.argmax() == best
     assert 0 < fits[0] < fits[best] <= 1
@@ -110,7 +108,9 @@ def test_the_place_that_fits_is_pointed_at_most(region: Region, best: int) -> No
 
 def test_a_line_over_a_thing_means_the_thing_and_neither_the_whole_nor_a_corner_of_it() -> None:
     look = seer().look(photo())
-    fits = pointed(look, answer_regions(look), Trace([(0.1, 0.05, 0.0), (0.4, 0.4, 1.0), (0.1, 0.95, 2.0)]))
+    fits = pointed(
+        look.places.boxes_xyxy, Trace([(0.1, 0.05, 0.0), (0.4, 0.4, 1.0), (0.1, 0.95, 2.0)]), look.view.frame
+    )
     assert fits is not None
     assert fits.argmax() == 1
 
@@ -118,7 +118,7 @@ def test_a_line_over_a_thing_means_the_thing_and_neither_the_whole_nor_a_corner_
 @pytest.mark.parametrize(("region", "power"), [(Point(0.1, 0.1), 0.5), (Box(0, 0, 0.25, 0.25), 1.0)])
 def test_how_little_of_a_place_is_pointed_at_matters_less_for_points(region: Region, power: float) -> None:
     look = seer().look(photo())
-    fits = pointed(look, answer_regions(look), region)
+    fits = pointed(look.places.boxes_xyxy, region, look.view.frame)
     assert fits is not None
     # One patch of sixteen, of the cat's eight, of the dog's none, and all of the first window.
     np.testing.assert_allclose(fits[:5], [(1 / 16) ** power, (1 / 8) ** power, 0, 0, 1], atol=1e-6)
@@ -127,7 +127,7 @@ def test_how_little_of_a_place_is_pointed_at_matters_less_for_points(region: Reg
 @pytest.mark.parametrize("region", [None, WholeImage()])
 def test_pointing_at_nothing_or_at_all_of_it_is_no_pointing(region: Region | None) -> None:
     look = seer().look(photo())
-    assert pointed(look, answer_regions(look), region) is None
+    assert pointed(look.places.boxes_xyxy, region, look.view.frame) is None
 
 
 @settings(max_examples=25)
@@ -135,7 +135,7 @@ def test_pointing_at_nothing_or_at_all_of_it_is_no_pointing(region: Region | Non
 def test_any_box_is_best_fitted_by_itself(corner: tuple[float, float], size: tuple[float, float]) -> None:
     box = (*corner, *(min(1.0, at + long) for at, long in zip(corner, size, strict=True)))
     look = seer(found=(Found(box, "cat", 0.9), *FOUND)).look(photo())
-    fits = pointed(look, answer_regions(look), Box(*box))
+    fits = pointed(look.places.boxes_xyxy, Box(*box), look.view.frame)
     assert fits is not None
     assert fits.max() == pytest.approx(fits[1], abs=1e-4)
     assert fits[1] == pytest.approx(1, abs=1e-3)
@@ -147,7 +147,7 @@ def test_a_seer_that_answers_says_so_and_gives_the_network_s_answer() -> None:
     assert made.skills == ("caption", "ground", "narrate", "answer")
     assert look.question_kinds == ("is there a …?",)
     answer = look.answer("is there a cat?")
-    [direct] = Answerer(network()).answer([answer_regions(look)], ["is there a cat?"])
+    [direct] = Answerer(network()).answer([look.places], ["is there a cat?"])
     assert (answer.text, answer.ranked) == (direct.text, direct.ranked)
     assert look.places is look.places
 
@@ -173,9 +173,9 @@ def test_the_score_of_an_answer_is_its_logit(region: Region | None) -> None:
 
 
 def test_what_cannot_be_answered_is_refused() -> None:
-    mute: Look = seer().look(photo())
+    mute = seer().look(photo())
     assert mute.seer.skills == ("caption", "ground", "narrate")
-    with pytest.raises(InvalidValue, match="cannot answer"):
+    with pytest.raises(MissingSkill, match=r"the model tiny cannot answer questions.*saywhere-base.*updown-vqa"):
         mute.answer("is there a cat?")
     look = answering_seer().look(photo())
     with pytest.raises(InvalidValue, match="no word"):
@@ -187,9 +187,8 @@ def test_what_cannot_be_answered_is_refused() -> None:
 
 
 def test_an_answerer_that_reads_other_places_is_refused() -> None:
-    parts = (ColourEncoder(), alignment(), seer().gap, decoder())
     with pytest.raises(InvalidValue, match="reads places of 9 numbers, but this seer's have 7"):
-        Seer(*parts, bank=bank(), answerer=Answerer(network(9)))
+        seer(answerer=Answerer(network(9))).look(photo()).answer("is there a cat?")
 
 
 def test_a_seer_with_answers_comes_from_its_folder_again(tmp_path: Path) -> None:
@@ -200,8 +199,8 @@ def test_a_seer_with_answers_comes_from_its_folder_again(tmp_path: Path) -> None
     network().save_pretrained(tmp_path / "answers")
     kinds = ["is there a …?"]
     save_config(tmp_path, {**CONFIG, "answers": "answers", "question_kinds": kinds})
-    opened = open_seer(tmp_path, encoder=ColourEncoder(), detector=ThingFinder())
-    assert opened.question_kinds == tuple(kinds)
+    opened = open_tiny(tmp_path)
+    assert opened.parts.question_kinds == tuple(kinds)
     look = opened.look(Image.fromarray(np.asarray(photo())))
     [direct] = Answerer(network()).answer([look.places], ["what is it"])
     assert look.answer("what is it").text == direct.text

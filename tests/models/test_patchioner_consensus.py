@@ -9,9 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from saywhere.core import InvalidValue
+from saywhere.core import InvalidValue, Nearest
 from saywhere.models.patchioner.consensus import ConsensusConfig, InverseFrequency, consensus
-from saywhere.models.patchioner.memory import Nearest
 from saywhere.models.search import GenerationConfig
 
 MEMORY = (

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from saywhere.models.patchioner.eyes import AlignedView
 from saywhere.models.patchioner.grounding import Grounder, NounPhrase, Place, noun_phrases, spread
-from saywhere.models.patchioner.sight import Sight
 from saywhere.vision import Found, View
 from tests.models.patchioner_seeing import BOTTOM_RIGHT, FOUND, LEFT, TOP_RIGHT, ColourEncoder, alignment, photo, tags
 
@@ -17,7 +17,7 @@ def _grounder(found: tuple[Found, ...] = FOUND, *, named: bool = False) -> Groun
     """named: what a detector finds has names that the model knows; they are silent in its vectors."""
     view = ColourEncoder().look(photo())
     seen = View(view.frame, view.patches, view.whole, None, found)
-    return Grounder(Sight(seen, alignment(), tags() if named else None))
+    return Grounder(AlignedView(seen, alignment(), tags() if named else None))
 
 
 @pytest.mark.parametrize(

@@ -11,12 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from saywhere.core import Box, InvalidFile, InvalidValue, Point, UnknownName, WholeImage
-from saywhere.models.patchioner import look as patchioner_look
+from saywhere.models.face import MissingSkill, check_level
 from saywhere.models.patchioner.consensus import ConsensusConfig
 from saywhere.models.patchioner.decoder import PrefixDecoder
 from saywhere.models.patchioner.gap import Direct, MemoryGap
-from saywhere.models.patchioner.levels import check_level, check_names, checked_levels
-from saywhere.models.patchioner.seer import Manners, Seer, open_seer, read_config, save_config
+from saywhere.models.patchioner.levels import check_names, check_prompts
+from saywhere.models.patchioner.seer import Seer, read_config, save_config
+from saywhere.models.patchioner.writers import Generation, MemoryWriter, VectorWriter
 from saywhere.models.search import GenerationConfig
 from saywhere.vision import Found
 from tests.models.patchioner_seeing import (
@@ -24,14 +25,14 @@ from tests.models.patchioner_seeing import (
     LEFT,
     LEVELS,
     TOP_RIGHT,
-    ColourEncoder,
-    ThingFinder,
     ThingWriter,
     agreeing_seer,
     alignment,
     bank,
     decoder,
+    eyes,
     level_decoder,
+    open_tiny,
     photo,
     seer,
     tags,
@@ -42,8 +43,8 @@ REGIONS = (WholeImage(), Box(*LEFT), Box(*TOP_RIGHT), Point(0.9, 0.9))
 SETTINGS = {"levels": list(LEVELS), "level_writer": "levels", "level_gap": "direct", "level_beams": 2}
 
 
-def scenic_seer(gap: MemoryGap | Direct | None = None) -> Seer:
-    return seer(level_writer=level_decoder(), level_gap=gap)
+def scenic_seer(gap: MemoryGap | Direct | None = None, how: Generation | None = None) -> Seer:
+    return seer(level_writer=VectorWriter(level_decoder(), gap or Direct(), how or GenerationConfig()))
 
 
 def test_a_seer_tells_its_levels_and_has_the_skill_of_scenes() -> None:
@@ -58,7 +59,7 @@ def test_a_seer_tells_its_levels_and_has_the_skill_of_scenes() -> None:
 @pytest.mark.parametrize("gap", [None, MemoryGap(bank(), 0.1)])
 def test_a_caption_at_a_level_is_what_its_writer_says_to_the_levels_name(level: str, gap: MemoryGap | None) -> None:
     look = scenic_seer(gap).look(photo())
-    vectors = (gap or Direct()).close(look.sight.vectors(REGIONS)).vectors
+    vectors = (gap or Direct()).close(look.aligned.vectors(REGIONS)).vectors
     expected = level_decoder().write(vectors, GenerationConfig(), [level] * len(REGIONS))
     said = look.captions(REGIONS, level=level)
     assert [one.text for one in said] == [one.text for one in expected]
@@ -94,39 +95,35 @@ def test_one_caption_at_a_level_is_a_batch_of_one(numbers: list[int], level: str
 
 
 def test_objects_are_told_the_same_with_and_without_levels() -> None:
-    plain, scenic = (agreeing_seer() for _ in range(2))
-    scenic.level_writer, scenic.levels = level_decoder(), ("object", *LEVELS)
-    scenic.manners = Manners(whole=plain.manners.whole, level=GenerationConfig("beam", beams=2))
+    plain, above = agreeing_seer(), VectorWriter(level_decoder(), generation=GenerationConfig("beam", beams=2))
+    scenic = seer(writer=plain.writer.objects, level_writer=above, least_similarity=0.0)
     first, second = (one.look(photo()) for one in (plain, scenic))
     assert first.captions(REGIONS) == second.captions(REGIONS) == second.captions(REGIONS, level="object")
     assert first.narrate().caption == second.narrate().caption
     # The care that is taken with whole photos is for objects alone.
-    vectors = second.sight.vectors([WholeImage()])
+    vectors = second.aligned.vectors([WholeImage()])
     [expected] = level_decoder().write(vectors, GenerationConfig("beam", beams=2), ["action"])
     assert second.caption(level="action").text == expected.text
 
 
 def test_how_to_write_is_the_levels_own_unless_it_is_said() -> None:
     tiny = scenic_seer()
-    vectors = tiny.look(photo()).sight.vectors([WholeImage()])
+    vectors = tiny.look(photo()).aligned.vectors([WholeImage()])
     ways = {
         how: level_decoder().write(vectors, how, ["action"])[0].text
         for how in (GenerationConfig(), GenerationConfig("beam"))
     }
     assert len(set(ways.values())) == 2
-    tiny.manners = Manners(writing=GenerationConfig(), level=GenerationConfig("beam"))
-    assert tiny.look(photo()).caption(level="action").text == ways[GenerationConfig("beam")]
-    assert tiny.look(photo()).caption(how=GenerationConfig(), level="action").text == ways[GenerationConfig()]
-    tiny.manners = Manners(writing=GenerationConfig())
+    careful = scenic_seer(how=GenerationConfig("beam")).look(photo())
+    assert careful.caption(level="action").text == ways[GenerationConfig("beam")]
+    assert careful.caption(how=GenerationConfig(), level="action").text == ways[GenerationConfig()]
     assert tiny.look(photo()).caption(level="action").text == ways[GenerationConfig()]
 
 
 def test_a_level_may_be_written_by_consensus_whatever_the_region() -> None:
-    tiny = scenic_seer()
     way = ConsensusConfig(2, 6, temperature=2.0, min_words=2)
-    tiny.manners = Manners(level=way)
-    look = tiny.look(photo())
-    vectors = look.sight.vectors(REGIONS)
+    look = scenic_seer(how=way).look(photo())
+    vectors = look.aligned.vectors(REGIONS)
     drawn = level_decoder().draw(vectors, 6, way.drawing, ["scene"] * len(REGIONS))
     careful = level_decoder().write(vectors, way.careful, ["scene"] * len(REGIONS))
     for one, first, others in zip(look.captions(REGIONS, level="scene"), careful, drawn, strict=True):
@@ -152,7 +149,7 @@ def test_the_scores_of_a_levels_words_are_those_that_its_writer_gives_its_own_te
     for gap in (None, MemoryGap(bank(), 0.1)):
         tiny = scenic_seer(gap)
         look = tiny.look(photo())
-        [written], _ = tiny.tell(look.sight.vectors([Box(*LEFT)]), GenerationConfig(), level="action")
+        [written], _ = tiny.writer.write(look.aligned.vectors([Box(*LEFT)]), GenerationConfig(), level="action")
         scores = [look.word_score(Box(*LEFT), written.text, i, "action") for i in range(len(written.text.split()))]
         there = torch.ones(1, len(scores[0].cells), dtype=torch.bool)
         total = sum(one(one.features[None], there, torch.zeros(1)).item() for one in scores)
@@ -175,10 +172,12 @@ def test_a_level_that_is_not_known_is_refused_with_those_that_are() -> None:
 
 def test_a_seer_without_levels_says_so_and_what_to_do() -> None:
     look = seer().look(photo())
-    for ask in (look.scene, lambda: look.captions([], level="scene"), lambda: look.caption(level="scnee")):
-        with pytest.raises(InvalidValue, match="the model tiny says only what is there") as refused:
+    for ask in (lambda: look.captions([], level="scene"), lambda: look.caption(level="scnee")):
+        with pytest.raises(InvalidValue, match="the model tiny has captions of the level 'object' alone") as refused:
             ask()
         assert "use a model" in refused.value.hint
+    with pytest.raises(MissingSkill, match=r"the model tiny cannot say where a photo is taken.*saywhere-base"):
+        look.scene()
 
 
 @pytest.mark.parametrize(
@@ -197,12 +196,13 @@ def test_a_seer_without_levels_says_so_and_what_to_do() -> None:
 def test_levels_that_a_writer_cannot_tell_are_refused(
     levels: list[str], writer: PrefixDecoder | None, reason: str
 ) -> None:
+    above = None if writer is None else lambda: VectorWriter(writer)
     with pytest.raises(InvalidValue, match=reason):
-        Seer(ColourEncoder(), alignment(), Direct(), ThingWriter(), bank=bank(), level_writer=writer, levels=levels)
+        assert MemoryWriter(bank(), VectorWriter(ThingWriter()), levels, above).above
 
 
 def test_levels_of_any_other_writer_are_taken_at_their_word() -> None:
-    assert checked_levels(["mood"], ThingWriter()) == ("mood",)
+    check_prompts(["mood"], ThingWriter())
     check_names(["mood"])
     check_level("mood", ("object", "mood"), "tiny")
     with pytest.raises(InvalidValue, match="not a ThingWriter"):
@@ -210,15 +210,8 @@ def test_levels_of_any_other_writer_are_taken_at_their_word() -> None:
 
 
 def _with_thing_writer() -> Seer:
-    return Seer(
-        ColourEncoder(),
-        alignment(),
-        Direct(),
-        ThingWriter(),
-        bank=bank(),
-        level_writer=ThingWriter(),
-        levels=["mood"],
-    )
+    writer = VectorWriter(ThingWriter())
+    return Seer(eyes(), MemoryWriter(bank(), writer, ["mood"], lambda: writer))
 
 
 @pytest.fixture
@@ -235,25 +228,25 @@ def folder(tmp_path: Path) -> Path:
 
 def _opened(folder: Path, **changes: object) -> Seer:
     save_config(folder, CONFIG | {"writers": {"own": "decoder"}} | SETTINGS | changes)
-    return open_seer(folder, encoder=ColourEncoder(), detector=ThingFinder())
+    return open_tiny(folder)
 
 
 def test_a_folder_says_which_levels_there_are_and_how_they_are_written(folder: Path) -> None:
     opened = _opened(folder)
     assert opened.levels == ("object", *LEVELS)
-    assert isinstance(opened.level_gap, Direct)
-    assert opened.manners.level == GenerationConfig("beam", beams=2)
-    vectors = opened.look(photo()).sight.vectors([WholeImage()])
+    assert isinstance(opened.writer.above.gap, Direct)
+    assert opened.writer.above.generation == GenerationConfig("beam", beams=2)
+    vectors = opened.look(photo()).aligned.vectors([WholeImage()])
     [expected] = level_decoder().write(vectors, GenerationConfig("beam", beams=2), ["scene"])
     assert opened.look(photo()).scene().text == expected.text
     remembering = _opened(folder, level_gap="memory", level_beams=1, no_repeat=2)
-    assert isinstance(remembering.level_gap, MemoryGap)
-    assert remembering.level_gap.temperature == CONFIG["temperature"]
-    assert remembering.manners.level == GenerationConfig("greedy", beams=1, no_repeat=2)
+    assert isinstance(remembering.writer.above.gap, MemoryGap)
+    assert remembering.writer.above.gap.temperature == CONFIG["temperature"]
+    assert remembering.writer.above.generation == GenerationConfig("greedy", beams=1, no_repeat=2)
     agreeing = _opened(folder, level_beams=3, level_draws=4)
-    assert agreeing.manners.level == ConsensusConfig(3, 4, no_repeat=0, min_words=3)
+    assert agreeing.writer.above.generation == ConsensusConfig(3, 4, no_repeat=0, min_words=3)
     without = _opened(folder, levels=[], level_writer="")
-    assert (without.levels, without.level_writer, without.manners.level) == (("object",), None, None)
+    assert (without.levels, without.writer.above) == (("object",), None)
 
 
 @pytest.mark.parametrize(
@@ -277,15 +270,15 @@ def test_a_wrong_description_of_levels_is_a_clear_error(folder: Path, change: di
 
 def test_a_writer_of_levels_that_is_not_there_is_a_clear_error(folder: Path) -> None:
     with pytest.raises(InvalidFile, match="elsewhere"):
-        _opened(folder, level_writer="elsewhere")
+        _opened(folder, level_writer="elsewhere").look(photo()).scene()
 
 
 @pytest.mark.parametrize(("found", "sure"), [(FOUND, True), (FOUND[1:], False)])
 def test_what_people_do_is_unsure_where_no_person_was_found(
     found: tuple[Found, ...], sure: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(patchioner_look, "PERSON", FOUND[0].name)
-    look = seer(level_writer=level_decoder(), found=found).look(photo())
+    monkeypatch.setattr("saywhere.models.patchioner.writers.PERSON", FOUND[0].name)
+    look = seer(level_writer=VectorWriter(level_decoder()), found=found).look(photo())
     assert look.caption(Box(*LEFT), level="action").sure is sure
     assert look.caption(Box(*LEFT), level="rationale").sure is sure
     assert look.caption(Box(*LEFT), level="scene").sure

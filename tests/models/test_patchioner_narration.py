@@ -7,9 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from saywhere.core import WordBoxes
-from saywhere.models.grounded import Grounded
-from saywhere.models.patchioner.narration import Told, compose, overlap, where, worth_telling
+from saywhere.core import Box, Caption, Grounded, InvalidValue, Point, WordBoxes
+from saywhere.models.patchioner.narration import compose, overlap, where, worth_telling
 from saywhere.vision import Found
 
 BOX = (0.0, 0.0, 0.5, 0.5)
@@ -69,9 +68,9 @@ def test_every_box_has_a_place_in_words(corner: tuple[float, float]) -> None:
 
 
 def test_sentences_are_joined_and_what_was_said_is_not_said_again() -> None:
-    told = [Told("a small dog", BOX), Told("a cat", BOX), Told("two dogs", BOX), Told("three cups", (0.8, 0.8, 1, 1))]
-    told.append(Told("a man is walking", (0.4, 0.4, 0.6, 0.6)))
-    narrative = compose("a cat on a mat", told)
+    told = {"a small dog": BOX, "a cat": BOX, "two dogs": BOX, "three cups": (0.8, 0.8, 1, 1)}
+    told["a man is walking"] = (0.4, 0.4, 0.6, 0.6)
+    narrative = compose("a cat on a mat", [Caption(text, -0.1, Box(*box)) for text, box in told.items()])
     assert (
         narrative.text
         == "A cat on a mat. At the top left there is a small dog. At the bottom right there are three cups. "
@@ -79,6 +78,11 @@ def test_sentences_are_joined_and_what_was_said_is_not_said_again() -> None:
     )
     assert narrative.boxes.located.tolist() == [False] * 5 + [True] * 24
     np.testing.assert_allclose(narrative.boxes.boxes_xyxy[-1], (0.4, 0.4, 0.6, 0.6))
+
+
+def test_only_captions_of_boxes_are_joined() -> None:
+    with pytest.raises(InvalidValue, match="not of a box"):
+        compose("a cat", [Caption("a dog", -0.1, Point(0.5, 0.5))])
 
 
 def test_the_first_sentence_has_places_if_they_are_found() -> None:

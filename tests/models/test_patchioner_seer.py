@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -12,14 +13,27 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
-from saywhere.core import Box, BoxSet, InvalidFile, InvalidValue, Point, Trace, UnknownName, WholeImage
+from saywhere.core import (
+    Box,
+    BoxSet,
+    Caption,
+    InvalidFile,
+    InvalidValue,
+    Nearest,
+    Point,
+    Region,
+    Trace,
+    UnknownName,
+    WholeImage,
+)
 from saywhere.models.folder import save_part
 from saywhere.models.patchioner.consensus import ConsensusConfig, InverseFrequency, consensus
+from saywhere.models.patchioner.eyes import AlignedView, EncoderEyes
 from saywhere.models.patchioner.gap import MemoryGap
-from saywhere.models.patchioner.memory import Nearest
-from saywhere.models.patchioner.seer import Manners, Seer, open_seer, read_config, save_config
+from saywhere.models.patchioner.seer import GroundingConfig, OptionalParts, Seer, read_config, save_config
+from saywhere.models.patchioner.writers import VectorWriter
 from saywhere.models.search import GenerationConfig
-from saywhere.vision import Found
+from saywhere.vision import Found, View
 from tests.models.patchioner_seeing import (
     BOTTOM_RIGHT,
     LEFT,
@@ -27,12 +41,14 @@ from tests.models.patchioner_seeing import (
     TOP_RIGHT,
     ColourEncoder,
     ThingFinder,
-    ThingWriter,
+    ThingReader,
     agreeing_seer,
     alignment,
     attentive_decoder,
     bank,
     decoder,
+    level_decoder,
+    open_tiny,
     photo,
     seer,
     tags,
@@ -65,8 +81,7 @@ def test_one_look_serves_every_question() -> None:
     assert look.caption(Trace([(0.6, 0.9, 0.0), (0.9, 0.9, 1.0)])).text == "a cup"
     look.ground("a cat")
     look.narrate()
-    assert isinstance(tiny.encoder, ColourEncoder)
-    assert tiny.encoder.looks == 1
+    assert tiny.eyes.encoder.looks == 1
     assert look.captions([]) == []
 
 
@@ -92,8 +107,7 @@ def test_a_caption_tells_how_near_the_nearest_sentence_is_and_whether_that_will_
 def test_how_to_write_reaches_the_writer() -> None:
     tiny = seer()
     tiny.look(photo()).caption(how=GenerationConfig("beam", beams=7))
-    assert isinstance(tiny.writer, ThingWriter)
-    assert tiny.writer.asked[-1].beams == 7
+    assert tiny.writer.objects.decoder.asked[-1].beams == 7
 
 
 REGIONS = (
@@ -113,7 +127,9 @@ def test_scenes_are_written_by_consensus_and_other_regions_are_not_in_any_order_
 ) -> None:
     tiny = agreeing_seer()
     look = tiny.look(photo())
-    careful, plain = ([look.caption(one, how) for one in REGIONS] for how in (tiny.manners.whole, GenerationConfig()))
+    careful, plain = (
+        [look.caption(one, how) for one in REGIONS] for how in (tiny.writer.objects.scenes, GenerationConfig())
+    )
     assert all(one.text != other.text for one, other in zip(careful[:3], plain[:3], strict=True))
     said = look.captions([REGIONS[number] for number in numbers])
     assert len(said) == len(numbers)
@@ -125,15 +141,15 @@ def test_scenes_are_written_by_consensus_and_other_regions_are_not_in_any_order_
 
 def test_how_to_write_if_it_is_said_holds_for_the_whole_photo_too() -> None:
     look = agreeing_seer().look(photo())
-    plain = attentive_decoder().write(MemoryGap(bank(), 0.1).close(look.sight.vectors([WholeImage()])).vectors)
+    plain = attentive_decoder().write(MemoryGap(bank(), 0.1).close(look.aligned.vectors([WholeImage()])).vectors)
     assert look.caption(how=GenerationConfig()).text == plain[0].text
 
 
 def test_the_consensus_is_among_two_careful_texts_and_those_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
     tiny, way = agreeing_seer(), ConsensusConfig(2, 6, temperature=2.0, nearest=2, softness=0.1, min_words=2)
     look = tiny.look(photo())
-    vectors = look.sight.vectors([WholeImage(), Box(*TOP_RIGHT)])
-    closed, writer = tiny.gap.close(vectors).vectors, attentive_decoder()
+    vectors = look.aligned.vectors([WholeImage(), Box(*TOP_RIGHT)])
+    closed, writer = tiny.writer.objects.gap.close(vectors).vectors, attentive_decoder()
     candidates = [
         [one.text for one in (first, second, *drawn)]
         for first, second, drawn in zip(
@@ -156,10 +172,10 @@ def test_the_consensus_is_among_two_careful_texts_and_those_drawn(monkeypatch: p
         asked.append(texts)
         return consensus(texts, near, rarity, softness)
 
-    monkeypatch.setattr("saywhere.models.patchioner.seer.consensus", remembering)
-    assert [one.text for one in look.captions_of(vectors, way)] == expected
+    monkeypatch.setattr("saywhere.models.patchioner.writers.consensus", remembering)
+    assert [one.text for one in look.captions([WholeImage(), Box(*TOP_RIGHT)], way)] == expected
     assert asked == candidates
-    assert [one.text for one in tiny.tell(vectors, way)[0]] == expected
+    assert [one.text for one in tiny.writer.write(vectors, way)[0]] == expected
 
 
 def test_consensus_needs_a_writer_that_can_draw() -> None:
@@ -260,7 +276,68 @@ def test_a_view_made_before_gives_the_same() -> None:
 
 def test_a_detector_without_tags_is_refused() -> None:
     with pytest.raises(InvalidValue, match="come together"):
-        Seer(ColourEncoder(), alignment(), seer().gap, ThingWriter(), bank=bank(), detector=ThingFinder())
+        EncoderEyes(ColourEncoder(), alignment(), detector=ThingFinder())
+
+
+class TextEyes:
+    """Eyes that need no alignment: patches are vectors of texts already, and things are found on the way."""
+
+    size, kinds = 3, ("cat",)
+
+    def look(self, photo: Image.Image) -> View:
+        return ColourEncoder().look(photo).with_found([Found(LEFT, "cat", 0.9)])
+
+    def align(self, view: View) -> AlignedView:
+        return AlignedView(view, kinds=self.kinds)
+
+    def texts(self, vectors: np.ndarray) -> np.ndarray:
+        return vectors
+
+
+class StateWriter:
+    """A writer that reads the photo itself rather than a vector of the region."""
+
+    levels, generation = ("object",), GenerationConfig()
+
+    def captions(
+        self, seen: AlignedView, regions: Sequence[Region], how: object = None, level: str = "object"
+    ) -> list[Caption]:
+        return [Caption(f"{seen.view.found[0].name} in {region.name}", -0.1, region) for region in regions]
+
+
+def test_eyes_and_writer_of_another_kind_serve_every_question_of_a_look() -> None:
+    made = Seer(TextEyes(), StateWriter(), OptionalParts(ThingReader), GroundingConfig(0.7, 0.9), "other")
+    look = made.look(photo())
+    assert [str(one) for one in look.captions([Box(*LEFT), WholeImage()])] == [
+        "cat in box 0,0,0.5,1",
+        "cat in whole photo",
+    ]
+    assert {one.origin for one in look.captions([WholeImage()])} == {"other"}
+    np.testing.assert_allclose(look.aligned.vectors([Box(*TOP_RIGHT)]), [[0, 1, 0]], atol=1e-6)
+    np.testing.assert_allclose(look.grounded("a cat").boxes.boxes_xyxy, [LEFT, LEFT])
+    assert look.find("a blue cup") is not None
+    assert look.narrate().caption == "Cat in whole photo."
+    with pytest.raises(InvalidValue, match="words of a StateWriter cannot be explained"):
+        look.word_score(WholeImage(), "a cat", 0)
+
+
+def test_parts_that_nobody_asks_for_are_not_opened() -> None:
+    opened: list[str] = []
+
+    def reader() -> ThingReader:
+        opened.append("text encoder")
+        return ThingReader()
+
+    tiny = seer(level_writer=VectorWriter(level_decoder()))
+    tiny.parts = OptionalParts(reader, lambda: pytest.fail("the answerer was opened"))
+    look = tiny.look(photo())
+    look.captions([WholeImage()])
+    assert (opened, "above" in vars(tiny.writer)) == ([], False)
+    look.ground("a cat")
+    look.ground("a dog")
+    look.scene()
+    assert (opened, "above" in vars(tiny.writer)) == (["text encoder"], True)
+    assert "answer" in tiny.skills
 
 
 @pytest.fixture
@@ -276,49 +353,51 @@ def folder(tmp_path: Path) -> Path:
 
 
 def test_a_seer_opens_from_its_folder_with_any_of_its_writers(folder: Path) -> None:
-    opened = {
-        writer: open_seer(folder, writer, encoder=ColourEncoder(), detector=ThingFinder()) for writer in ("", "paired")
-    }
+    opened = {writer: open_tiny(folder, writer) for writer in ("", "paired")}
     assert [one.name for one in opened.values()] == ["tiny", "tiny:paired"]
-    assert opened[""].manners.writing == GenerationConfig("beam", beams=3)
-    assert (opened[""].blend.whole, opened[""].blend.region, opened[""].blend.classes) == (0.1, 1.5, 0.0)
+    blend = opened[""].eyes.blend
+    assert opened[""].generation == GenerationConfig("beam", beams=3)
+    assert (blend.whole, blend.region, blend.classes) == (0.1, 1.5, 0.0)
     whole = opened[""].look(photo()).caption()
     [expected] = decoder(0).write(
-        MemoryGap(bank(), 0.02).close(opened[""].look(photo()).sight.vectors([WholeImage()])).vectors,
+        MemoryGap(bank(), 0.02).close(opened[""].look(photo()).aligned.vectors([WholeImage()])).vectors,
         GenerationConfig("beam", beams=3),
     )
     assert whole.text == expected.text
     assert any(
         not torch.equal(a, b)
-        for a, b in zip(opened[""].writer.parameters(), opened["paired"].writer.parameters(), strict=True)
+        for a, b in zip(*(one.writer.objects.decoder.parameters() for one in opened.values()), strict=True)
     )
     with pytest.raises(UnknownName, match="Did you mean 'paired'"):
-        open_seer(folder, "pared", encoder=ColourEncoder(), detector=ThingFinder())
+        open_tiny(folder, "pared")
 
 
 def test_class_names_need_an_encoder_with_a_classifier(folder: Path) -> None:
     save_part(folder / "classes", "patchioner-class-names", {}, {"vectors": torch.eye(3)})
     save_config(folder, CONFIG | {"class_names": True})
     with pytest.raises(InvalidValue, match="has no classifier"):
-        open_seer(folder, encoder=ColourEncoder(), detector=ThingFinder())
+        open_tiny(folder)
     encoder = ColourEncoder()
     weight, bias = np.arange(9, dtype=np.float32).reshape(3, 3), np.arange(3, dtype=np.float32)
     encoder.classifier = (weight, bias)  # type: ignore[attr-defined]
-    opened = open_seer(folder, encoder=encoder, detector=ThingFinder())
-    assert opened.classes is not None
-    np.testing.assert_array_equal(opened.classes.weight, weight)
-    np.testing.assert_array_equal(opened.classes.bias, bias)
-    np.testing.assert_array_equal(opened.classes.vectors, np.eye(3))
+    opened = open_tiny(folder, encoder=encoder)
+    assert opened.eyes.classes is not None
+    np.testing.assert_array_equal(opened.eyes.classes.weight, weight)
+    np.testing.assert_array_equal(opened.eyes.classes.bias, bias)
+    np.testing.assert_array_equal(opened.eyes.classes.vectors, np.eye(3))
 
 
 def test_a_folder_says_how_whole_photos_are_written_and_how_alike_missed_things_must_be(folder: Path) -> None:
-    assert open_seer(folder, encoder=ColourEncoder(), detector=ThingFinder()).manners == Manners(
-        0.5, 0.2, 0.0, GenerationConfig("beam", beams=3)
-    )
+    opened = open_tiny(folder)
+    own = opened.writer.objects
+    assert (opened.writer.least_similarity, opened.grounding) == (0.5, GroundingConfig(0.2, 0.0))
+    assert (own.generation, own.scenes) == (GenerationConfig("beam", beams=3), None)
     save_config(folder, CONFIG | {"draws": 4, "no_repeat": 2, "least_missed": 0.6})
-    assert open_seer(folder, encoder=ColourEncoder(), detector=ThingFinder()).manners == Manners(
-        0.5, 0.2, 0.6, GenerationConfig("beam", beams=3, no_repeat=2), ConsensusConfig(3, 4, no_repeat=2)
-    )
+    opened = open_tiny(folder)
+    own = opened.writer.objects
+    assert opened.grounding == GroundingConfig(0.2, 0.6)
+    assert own.generation == GenerationConfig("beam", beams=3, no_repeat=2)
+    assert own.scenes == ConsensusConfig(3, 4, no_repeat=2)
 
 
 @pytest.mark.parametrize(

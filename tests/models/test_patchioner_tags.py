@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from scipy.special import softmax
 
 from saywhere.core import Box, BoxSet, Frame, InvalidFile, InvalidValue, Point, Region, Trace, WholeImage
-from saywhere.models.patchioner.tags import ClassNames, Overlaps, Tags, naming, overlaps, tag_features
+from saywhere.models.common.overlaps import Overlaps, overlaps
+from saywhere.models.patchioner.tags import ClassNames, Tags, naming, tag_features
 from saywhere.vision import Found
 from tests.models.patchioner_seeing import tags
 

@@ -8,12 +8,13 @@ import torch
 
 from saywhere.core import Box, BoxSet, InvalidValue, Point, Region, Trace, WholeImage
 from saywhere.models.patchioner.alignment import Talk2DinoAlignment
+from saywhere.models.patchioner.eyes import Blend, EncoderEyes
 from saywhere.models.patchioner.gap import Direct, Gap, MemoryGap
 from saywhere.models.patchioner.memory import MemoryBank
-from saywhere.models.patchioner.seer import Look, Seer
-from saywhere.models.patchioner.sight import Blend
+from saywhere.models.patchioner.seer import Seer, SeerLook
 from saywhere.models.patchioner.tags import ClassNames, Tags
 from saywhere.models.patchioner.why import WordScore, remembered
+from saywhere.models.patchioner.writers import MemoryWriter, VectorWriter
 from tests.models.patchioner_seeing import (
     LEFT,
     THINGS,
@@ -40,17 +41,10 @@ def loud_seer(gap: Gap | None = None, names: bool = True, classes: bool = True) 
     drawn = np.random.default_rng(0)
     tags = Tags(THINGS, *(drawn.normal(size=size).astype(np.float32) for size in ((3,), (9, 3), (3, 3))))
     kinds = ClassNames(*(drawn.normal(size=size).astype(np.float32) for size in ((5, 3), (5,), (5, 3))))
-    return Seer(
-        ColourEncoder(),
-        alignment(),
-        gap or MemoryGap(bank(), 0.1),
-        attentive_decoder(),
-        bank=bank(),
-        detector=ThingFinder() if names else None,
-        tags=tags if names else None,
-        classes=kinds if classes else None,
-        blend=Blend(0.2, 1.5, 0.4 if classes else 0.0),
-    )
+    named = (ThingFinder(), tags) if names else (None, None)
+    blend = Blend(0.2, 1.5, 0.4 if classes else 0.0)
+    eyes = EncoderEyes(ColourEncoder(), alignment(), *named, kinds if classes else None, blend)
+    return Seer(eyes, MemoryWriter(bank(), VectorWriter(attentive_decoder(), gap or MemoryGap(bank(), 0.1))))
 
 
 def whole_score(score: WordScore) -> float:
@@ -60,20 +54,20 @@ def whole_score(score: WordScore) -> float:
 
 @pytest.mark.parametrize("region", REGIONS)
 @pytest.mark.parametrize(("names", "classes"), [(True, True), (False, True), (True, False), (False, False)])
-def test_the_path_that_gradients_follow_gives_the_vectors_of_the_sight(
+def test_the_path_that_gradients_follow_gives_the_vectors_of_the_view(
     region: Region, names: bool, classes: bool
 ) -> None:
     look = loud_seer(names=names, classes=classes).look(photo())
     score = look.word_score(region, "a red cat", 1)
     found = score.vectors((score.weights @ score.features)[None], score.names)
-    np.testing.assert_allclose(found.detach().numpy(), look.sight.vectors([region]), atol=1e-5)
+    np.testing.assert_allclose(found.detach().numpy(), look.aligned.vectors([region]), atol=1e-5)
 
 
 @pytest.mark.parametrize("gap", [MemoryGap(bank(), 0.1), MemoryGap(bank(), 0.1, top=2), Direct()])
 def test_the_scores_of_all_words_are_those_that_the_writer_gives_its_own_text(gap: Gap) -> None:
     seer = loud_seer(gap)
     look = seer.look(photo())
-    [written], _ = seer.tell(look.sight.vectors([Box(*LEFT)]), seer.manners.writing)
+    [written], _ = seer.writer.write(look.aligned.vectors([Box(*LEFT)]), seer.generation)
     words = written.text.split()
     scores = [whole_score(look.word_score(Box(*LEFT), written.text, i)) for i in range(len(words))]
     pieces = len(written.token_logprobs) - written.ended
@@ -142,8 +136,7 @@ def test_a_patch_that_is_gone_leaves_its_weight_to_the_others_and_none_at_all_lo
 def test_silent_names_are_those_of_a_detector_that_found_nothing() -> None:
     seer = loud_seer()
     look = seer.look(photo())
-    assert seer.detector is not None
-    seer.detector.found = ()
+    seer.eyes.detector.found = ()
     nothing = seer.look(photo())
     quiet = look.word_score(Box(*LEFT), "a red cat", 2).without_names()
     assert quiet == pytest.approx(whole_score(nothing.word_score(Box(*LEFT), "a red cat", 2)), abs=1e-5)
@@ -155,10 +148,10 @@ def test_dropout_changes_nothing_and_stays_as_it_was() -> None:
     seer = loud_seer()
     score = seer.look(photo()).word_score(WholeImage(), "a red cat", 2)
     rested = whole_score(score)
-    assert isinstance(seer.writer, torch.nn.Module)
-    seer.writer.train()
+    decoder = seer.writer.objects.decoder
+    decoder.train()
     assert [whole_score(score) for _ in range(3)] == [rested] * 3
-    assert seer.writer.training
+    assert decoder.training
 
 
 @pytest.mark.parametrize(
@@ -177,13 +170,13 @@ def test_words_that_cannot_be_explained_are_refused(text: str, index: int, reaso
         look.word_score(WholeImage(), text, index)
 
 
-def broken(look: Look, part: str) -> Look:
+def broken(look: SeerLook, part: str) -> SeerLook:
     if part == "writer":
-        look.seer.writer = ThingWriter()
+        look.seer.writer.objects = VectorWriter(ThingWriter())
     elif part == "gap":
-        look.seer.gap = object()  # type: ignore[assignment]
+        look.seer.writer.objects = VectorWriter(attentive_decoder(), object())
     else:
-        look.seer.alignment = object()  # type: ignore[assignment]
+        look.aligned.alignment = object()
     return look
 
 
@@ -198,5 +191,6 @@ def test_features_that_need_no_alignment_are_followed_as_they_are() -> None:
     seer = loud_seer(names=False, classes=False)
     look = seer.look(photo())
     before = whole_score(look.word_score(Box(*LEFT), "a red cat", 2))
-    look.seer.alignment = Talk2DinoAlignment(3, 3)
-    assert whole_score(look.word_score(Box(*LEFT), "a red cat", 2)) == pytest.approx(before)
+    for none in (Talk2DinoAlignment(3, 3), None):
+        look.aligned.alignment = none
+        assert whole_score(look.word_score(Box(*LEFT), "a red cat", 2)) == pytest.approx(before)

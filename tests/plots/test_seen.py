@@ -3,37 +3,56 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from html.parser import HTMLParser
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from matplotlib.patches import Polygon as DrawnPolygon
 
-from saywhere.core import Box, BoxSet, Mask, Patch, Point, Polygon, Region, WholeImage, WordBoxes
+from saywhere.core import (
+    Box,
+    BoxSet,
+    Caption,
+    Grounded,
+    Mask,
+    Nearest,
+    Patch,
+    Point,
+    Polygon,
+    Region,
+    WholeImage,
+    WordBoxes,
+)
 from saywhere.plots.captions import draw_seen
 from saywhere.plots.gallery import gallery_html, gallery_page
-from saywhere.plots.seen import Placed, Said, Seen, own_colours, phrase_colours
+from saywhere.plots.seen import ShownPhoto, own_colours, phrase_colours
 from saywhere.plots.sheet import save_png
 from tests.plots.conftest import NARRATIVES, ODD_WORDS, TWO_STROKES
 
 LEFT, RIGHT = (0.0, 0.0, 0.5, 1.0), (0.5, 0.0, 1.0, 0.5)
 NAN = (np.nan,) * 4
-PLACED = Placed(("so", "a", "cat", "and", "a", "dog"), WordBoxes([NAN, LEFT, LEFT, LEFT, RIGHT, RIGHT]))
+PLACED = Grounded(("so", "a", "cat", "and", "a", "dog"), WordBoxes([NAN, LEFT, LEFT, LEFT, RIGHT, RIGHT]))
 
 
-def _seen(photo: Path | None, **changes: object) -> Seen:
+def _caption(region: Region, text: str, nearest: Sequence[str] = (), **more: Any) -> Caption:
+    return Caption(text, -0.5, region, nearest=tuple(Nearest(one, 0.5) for one in nearest), **more)
+
+
+def _seen(photo: Path | None, **changes: object) -> ShownPhoto:
     values = {
-        "whole": Said(WholeImage(), "a cat and a dog"),
+        "whole": _caption(WholeImage(), "a cat and a dog"),
         "regions": (
-            Said(Box(*LEFT), "a cat"),
-            Said(Point(0.9, 0.9), "a <b>cup</b>", sure=False, nearest=("a blue & white cup",)),
-            Said(TWO_STROKES, "along the trace"),
+            _caption(Box(*LEFT), "a cat"),
+            _caption(Point(0.9, 0.9), "a <b>cup</b>", sure=False, nearest=("a blue & white cup",)),
+            _caption(TWO_STROKES, "along the trace"),
         ),
         "grounded": PLACED,
         "narrated": NARRATIVES["ordinary"],
     }
-    return Seen(photo, "pets.jpg", "by nobody", **(values | changes))  # type: ignore[arg-type]
+    return ShownPhoto(photo, "pets.jpg", "by nobody", **(values | changes))  # type: ignore[arg-type]
 
 
 def test_runs_of_words_in_one_box_are_a_phrase() -> None:
@@ -79,7 +98,7 @@ def test_every_region_has_a_name_and_an_outline(
         assert (*points.min(axis=0), *points.max(axis=0)) == pytest.approx(bounds)
 
 
-def _texts(seen: Seen) -> str:
+def _texts(seen: ShownPhoto) -> str:
     return " ".join(text.get_text() for text in draw_seen(seen).texts)
 
 
@@ -115,8 +134,8 @@ def test_only_what_was_asked_for_is_drawn(photo: Path) -> None:
 
 def test_captions_above_objects_stand_with_their_level_beside_that_of_objects(photo: Path) -> None:
     levels = (
-        Said(WholeImage(), "in a <b>garden</b>", level="scene"),
-        Said(WholeImage(), "playing", sure=False, nearest=("a cat",), level="action"),
+        _caption(WholeImage(), "in a <b>garden</b>", level="scene"),
+        _caption(WholeImage(), "playing", sure=False, nearest=("a cat",), level="action"),
     )
     told = _seen(photo, regions=(), grounded=None, narrated=None, levels=levels)
     assert "object: a cat and a dog scene: in a <b>garden</b> action: playing unsure" in _texts(told)
@@ -131,15 +150,17 @@ def test_captions_above_objects_stand_with_their_level_beside_that_of_objects(ph
 
 
 def test_a_text_that_is_nowhere_says_so(photo: Path) -> None:
-    nowhere = Placed(("a", "unicorn"), WordBoxes([NAN, NAN]))
+    nowhere = Grounded(("a", "unicorn"), WordBoxes([NAN, NAN]))
     assert "not found" in _texts(_seen(photo, grounded=nowhere))
     assert "not found" in gallery_html([_seen(photo, grounded=nowhere)])
 
 
 def test_odd_words_very_long_texts_and_no_photo_are_drawn(tmp_path: Path) -> None:
     odd = " ".join(ODD_WORDS)
-    regions = tuple(Said(Box(*LEFT), odd, sure=False, nearest=ODD_WORDS) for _ in range(3))
-    seen = _seen(None, whole=Said(WholeImage(), "word " * 900), regions=regions, narrated=NARRATIVES["odd characters"])
+    regions = tuple(_caption(Box(*LEFT), odd, sure=False, nearest=ODD_WORDS) for _ in range(3))
+    seen = _seen(
+        None, whole=_caption(WholeImage(), "word " * 900), regions=regions, narrated=NARRATIVES["odd characters"]
+    )
     save_png(draw_seen(seen), tmp_path / "odd.png")
     assert (tmp_path / "odd.png").stat().st_size > 1000
     assert "… and 500 more" in _texts(seen)
@@ -190,7 +211,7 @@ def test_every_colour_that_the_page_names_has_a_style(photo: Path) -> None:
 
 
 def test_doubt_is_marked_with_the_nearest_sentences_and_certainty_is_not(photo: Path) -> None:
-    sure = gallery_html([_seen(photo, regions=(Said(Box(*LEFT), "a cat", nearest=("a tabby cat",)),))])
+    sure = gallery_html([_seen(photo, regions=(_caption(Box(*LEFT), "a cat", nearest=("a tabby cat",)),))])
     assert ">unsure<" not in sure
     assert "a tabby cat" not in sure
     doubted = gallery_html([_seen(photo)])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ from saywhere.core import InvalidFile, InvalidValue
 from saywhere.formats.coco_classes import COCO_CLASSES
 from saywhere.models.patchioner.gap import Direct, MemoryGap
 from saywhere.models.patchioner.grounding import NounPhrase
-from saywhere.models.patchioner.seer import Manners, Seer, save_config
+from saywhere.models.patchioner.seer import GroundingConfig, Seer, save_config
 from saywhere.models.search import GenerationConfig
 from saywhere.reproduce.caption_metrics import CaptionMetrics
 from saywhere.reproduce.patchioner import PHOTOS_PAGE, PatchionerExperiment
@@ -65,7 +66,7 @@ class NamedFinder(tiny.ThingFinder):
 
 def a_seer(**changes: Any) -> Seer:
     seer = tiny.seer(**changes)
-    seer.detector = NamedFinder()
+    seer.eyes = replace(seer.eyes, detector=NamedFinder())
     return seer
 
 
@@ -212,7 +213,7 @@ def test_vectors_are_those_that_the_seer_itself_gives(data: Path, tmp_path: Path
     asked = look_at(held, seer, tmp_path / "views", quiet)
     look = seer.look(held.photos[NAMES[0]])
     own = [item.region for item in held.boxes.items if item.image_id == NAMES[0]]
-    np.testing.assert_allclose(asked.boxes.vectors["touch"][:3], look.sight.vectors(own), atol=1e-6)
+    np.testing.assert_allclose(asked.boxes.vectors["touch"][:3], look.aligned.vectors(own), atol=1e-6)
     assert asked.sets is not None
     assert asked.sets.vectors["patch"].shape == (1, 3)
 
@@ -224,9 +225,9 @@ def test_classes_are_pointed_at_and_what_is_too_unlike_is_not(data: Path, tmp_pa
     assert pointed[NAMES[0], "dog"] == tiny.TOP_RIGHT
     # Of known kinds that the detector did not find, only what is like enough.
     blind = a_seer(least_missed=0.9)
-    blind.detector = NamedFinder(())
+    blind.eyes = replace(blind.eyes, detector=NamedFinder(()))
     assert look_at(held, blind, tmp_path / "blind", quiet).pointed[NAMES[0], "dog"] == tiny.TOP_RIGHT
-    blind.manners = Manners(least_missed=1.1)
+    blind.grounding = GroundingConfig(least_missed=1.1)
     assert set(look_at(held, blind, tmp_path / "blind", quiet).pointed.values()) == {None}
 
 
@@ -323,22 +324,20 @@ def test_beams_are_asked_of_the_writer_and_nothing_is_written_twice(data: Path, 
     made = answers(data, tmp_path, seer)
     for way in ("", "uniform"):
         made.captions(Key("images", "one", NOTHING, way, beams=5))
-    assert isinstance(seer.writer, tiny.ThingWriter)
-    assert seer.writer.asked == [GenerationConfig("beam", beams=5)]
+    assert seer.writer.objects.decoder.asked == [GenerationConfig("beam", beams=5)]
 
 
 def test_as_shipped_words_are_chosen_as_the_seer_itself_does(data: Path, tmp_path: Path) -> None:
     seer = a_seer()
-    seer.manners = Manners(writing=GenerationConfig("beam", beams=3, no_repeat=2))
+    seer.writer.objects = replace(seer.writer.objects, generation=GenerationConfig("beam", beams=3, no_repeat=2))
     made = answers(data, tmp_path, seer)
     made.captions(Key("images", "one", NOTHING, beams=OWN))
-    assert isinstance(seer.writer, tiny.ThingWriter)
-    assert seer.writer.asked == [seer.manners.writing]
+    assert seer.writer.objects.decoder.asked == [seer.generation]
 
 
 def test_as_shipped_photos_and_sets_are_written_by_consensus_and_boxes_are_not(data: Path, tmp_path: Path) -> None:
     seer = tiny.agreeing_seer()
-    seer.detector = NamedFinder()
+    seer.eyes = replace(seer.eyes, detector=NamedFinder())
     made = answers(data, tmp_path, seer)
     look, gap = seer.look(tiny.photo()), own_gap(seer)
     careful, plain = look.caption().text, look.caption(how=GenerationConfig()).text
@@ -361,11 +360,11 @@ def test_a_bridge_is_learnt_once_and_learnt_anew_for_another_memory(data: Path, 
     def count(doing: str, done: int, total: int) -> None:
         steps.append(done)
 
-    first = bridge_for(seer.bank, asked, tmp_path / "bridge", 2, count)
-    again = bridge_for(seer.bank, asked, tmp_path / "bridge", 2, count)
+    first = bridge_for(seer.writer.bank, asked, tmp_path / "bridge", 2, count)
+    again = bridge_for(seer.writer.bank, asked, tmp_path / "bridge", 2, count)
     assert steps == [1, 2]
     np.testing.assert_array_equal(first.cross(np.eye(3)), again.cross(np.eye(3)))
-    bridge_for(type(seer.bank)(np.eye(3)[::-1], tiny.SENTENCES), asked, tmp_path / "bridge", 2, count)
+    bridge_for(type(seer.writer.bank)(np.eye(3)[::-1], tiny.SENTENCES), asked, tmp_path / "bridge", 2, count)
     assert steps == [1, 2, 1, 2]
 
 
@@ -446,7 +445,7 @@ def test_a_model_gives_one_seer_for_each_writer_with_the_same_eyes(
     monkeypatch.setattr("saywhere.vision.open_encoder", lambda name, px: tiny.ColourEncoder())
     opened = command.open_writers(str(tmp_path))
     assert list(opened) == ["zero-shot", "paired"]
-    assert opened["zero-shot"].encoder is opened["paired"].encoder
+    assert opened["zero-shot"].eyes is opened["paired"].eyes
     assert opened["zero-shot"].writer is not opened["paired"].writer
     assert list(command.open_writers(f"{tmp_path}:paired")) == ["paired"]
 

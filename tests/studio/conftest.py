@@ -17,33 +17,17 @@ import torch
 from fastapi.testclient import TestClient
 from PIL import Image
 
-from saywhere.core import Box, Frame, Narrative, Region, WordBoxes
+from saywhere.core import Box, Caption, Frame, Grounded, Narrative, Nearest, Region, WordBoxes
 from saywhere.core.errors import InvalidValue
-from saywhere.models.grounded import Grounded
-from saywhere.models.patchioner.levels import check_level
-from saywhere.models.updown.answering import Answer
+from saywhere.models.face import Answer, Look, check_level
+from saywhere.models.search import GREEDY
 from saywhere.studio.app import create_app
 from saywhere.studio.settings import Limits, StudioSettings
 from saywhere.vision import PhotoLike, View, read_photo
 
 HOME = "http://127.0.0.1:8765"
 GRID = (4, 6)
-
-
-class FakeNear:
-    sentence, cosine = "a thing on a table", 0.5
-
-
-class FakeCaption:
-    score, similarity, sure, nearest = -0.5, 0.5, True, (FakeNear(),)
-
-    def __init__(self, text: str) -> None:
-        self.text = text
-
-
-class FakeSight:
-    def weights(self, regions: Sequence[Region]) -> np.ndarray:
-        return np.stack([region.weights(Frame.of_grid(*GRID)) for region in regions])
+NEAR = Nearest("a thing on a table", 0.5)
 
 
 class FakeScore:
@@ -66,20 +50,24 @@ class FakeScore:
         return float(self(self.features[None], torch.ones(1, len(self.cells)), torch.zeros(1))) - 1
 
 
-class FakeLook:
+class FakeLook(Look):
     """Says of a region how many patches it covers; finds every word in the middle; answers what nobody asked."""
 
     question_kinds = ("is there a …?",)
 
     def __init__(self, seer: FakeSeer, view: View) -> None:
-        self.seer, self.view, self.sight = seer, view, FakeSight()
+        super().__init__(seer, view)
+        self.seer = seer
 
-    def captions(self, regions: Sequence[Region], *, level: str = "object") -> list[FakeCaption]:
+    def captions(self, regions: Sequence[Region], how: Any = None, level: str = "object") -> list[Caption]:
         self.seer.before_answer()
         check_level(level, self.seer.levels, self.seer.name)
         self.seer.batches.append(len(regions))
         where = "" if level == "object" else f"{level} of "
-        return [FakeCaption(f"{where}{np.count_nonzero(grid)} patches") for grid in self.sight.weights(regions)]
+        return [
+            Caption(f"{where}{np.count_nonzero(grid)} patches", -0.5, similarity=0.5, nearest=(NEAR,))
+            for grid in self.weights(regions)
+        ]
 
     def grounded(self, text: str) -> Grounded:
         words = tuple(text.split())
@@ -89,7 +77,7 @@ class FakeLook:
         boxes[0] = np.nan
         return Grounded(words, WordBoxes(boxes))
 
-    def narrate(self, most: int) -> Narrative:
+    def narrate(self, most: int = 4) -> Narrative:
         return self.grounded(" ".join(["A", "thing.", *["Another."] * most])).narrative("photo", origin=self.seer.name)
 
     def answer(self, question: str, region: Region | None = None) -> Answer:
@@ -105,7 +93,7 @@ class FakeLook:
         if index >= len(words):
             raise InvalidValue("word", f"{index} is none of the {len(words)} words")
         values = np.linspace(1, -1, GRID[0] * GRID[1])
-        return FakeScore(words[index], values, self.sight.weights([region]).ravel())
+        return FakeScore(words[index], values, self.weights([region]).ravel())
 
     def answer_score(self, question: str, region: Region | None = None, answer: str = "") -> FakeScore:
         return FakeScore(answer or self.answer(question, region).text, np.array([1.0, 0.5]), np.array([0.75, 0.25]))
@@ -114,7 +102,7 @@ class FakeLook:
 class FakeSeer:
     """looks: the keys of the photos looked at. batches: the number of regions of every request for captions."""
 
-    name, skills, levels = "fake", ("caption", "ground", "narrate"), ("object",)
+    name, skills, levels, generation = "fake", ("caption", "ground", "narrate"), ("object",), GREEDY
 
     def __init__(self) -> None:
         self.looks: list[str] = []

@@ -190,3 +190,13 @@ def test_an_image_given_is_not_changed() -> None:
     read = read_photo(image)
     read.putpixel((0, 0), (0, 0, 0))
     assert image.getpixel((0, 0)) == (255, 0, 0)
+
+
+def test_a_photo_that_was_read_is_given_back_and_what_is_made_of_it_is_read_anew() -> None:
+    given = Image.new("RGB", (4, 3), "red")
+    read = read_photo(given)
+    assert read is not given
+    assert read_photo(read) is read
+    smaller = read.resize((2, 2))
+    assert read_photo(smaller) is not smaller
+    np.testing.assert_array_equal(np.asarray(read), np.asarray(given))

@@ -170,7 +170,7 @@ def _prepared(one: Asking, split: str, name: str, image: RegionFeatures) -> Prep
 def box_fits(box_xyxy: Floats, places_xyxy: Any) -> Floats:
     """(r,) how much each place is pointed at by a box: share of the box in the place × share of the place in the box.
 
-    As `saywhere.models.patchioner.answering.pointed` has it for boxes.
+    As `saywhere.models.common.overlaps.pointed` has it for boxes.
     """
     places = np.asarray(places_xyxy, dtype=np.float64)
     sides = np.minimum(places[:, 2:], box_xyxy[2:]) - np.maximum(places[:, :2], box_xyxy[:2])

@@ -38,11 +38,11 @@ from saywhere.models.folder import save_part
 from saywhere.models.patchioner.alignment import LinearAlignment
 from saywhere.models.patchioner.data import save_texts
 from saywhere.models.patchioner.decoder import PrefixDecoder
+from saywhere.models.patchioner.eyes import Blend
 from saywhere.models.patchioner.gap_model import GapModel
 from saywhere.models.patchioner.memory import MemoryBank
 from saywhere.models.patchioner.ridge import fit_ridge, out_of_fold
 from saywhere.models.patchioner.seer import save_config
-from saywhere.models.patchioner.sight import Blend
 from saywhere.models.patchioner.tags import Tags
 from saywhere.vision import Encoder
 from saywhere.vision.detector import Detector

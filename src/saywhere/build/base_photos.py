@@ -15,11 +15,12 @@ from saywhere.core import Box, Frame, InvalidFile
 from saywhere.core.types import Floats32, Progress
 from saywhere.formats import coco_captions
 from saywhere.formats.record import InvalidRecord
+from saywhere.models.common.overlaps import overlaps
 from saywhere.models.patchioner.alignment import LinearAlignment
+from saywhere.models.patchioner.eyes import AlignedView, Blend
 from saywhere.models.patchioner.seer import class_names
-from saywhere.models.patchioner.sight import Blend, Sight
-from saywhere.models.patchioner.tags import Tags, overlaps, tag_features
-from saywhere.vision import Encoder, View
+from saywhere.models.patchioner.tags import Tags, tag_features
+from saywhere.vision import Encoder
 from saywhere.vision.detector import Detector
 
 
@@ -119,9 +120,8 @@ def look_at_boxes(
     vectors = np.zeros((len(called), alignment.size), dtype=np.float32)
     for done, path in enumerate([path for path in photos if path.stem in rows], 1):
         view, mine = encoder.look(path), rows[path.stem]
-        seen = View(view.frame, view.patches, view.whole, view.attention, detector.find(path))
-        sight = Sight(seen, alignment, tags, classes, blend)
-        vectors[mine] = sight.vectors([Box(*called[number].box_xyxy) for number in mine])
+        seen = AlignedView(view.with_found(detector.find(path)), alignment, tags, classes, blend)
+        vectors[mine] = seen.vectors([Box(*called[number].box_xyxy) for number in mine])
         progress("looking at boxes", done, len(rows))
     with write_atomic(stored) as file:
         np.save(file, vectors)

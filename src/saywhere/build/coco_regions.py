@@ -89,10 +89,8 @@ def _seen(paths: Sequence[Path], folder: Path, progress: Progress, workers: int)
 
 def _see(photo: Path) -> TaggedRegions:
     """What is in a photo."""
-    from saywhere.models.patchioner.answering import answer_regions
-
     look = _seer().look(photo)
-    return of_found(answer_regions(look), look.view.found)
+    return of_found(look.places, look.view.found)
 
 
 @cache

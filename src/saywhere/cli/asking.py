@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Sequence
 from pathlib import Path
@@ -10,16 +9,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-import saywhere
 from saywhere import loading
 from saywhere.cli.console import out
 from saywhere.cli.pointing import Pointing
-from saywhere.cli.seeing import AsJson, Level, Model, Photo, Png, busy, check_png, opened
+from saywhere.cli.seeing import AsJson, Level, Model, Photo, Png, busy, check_png, looked, opened, read_first, say_json
 from saywhere.core import InvalidValue, Region, UnknownName, WholeImage
 
 if TYPE_CHECKING:
+    from PIL import Image
+
     from saywhere.explain.seen import Method, Reason
-    from saywhere.models.patchioner.seer import Look
+    from saywhere.models.face import Look
 
 BoxAt = Annotated[str | None, typer.Option("--box", metavar="X1,Y1,X2,Y2", help="Only this rectangle.")]
 PointAt = Annotated[str | None, typer.Option("--point", metavar="X,Y", help="Only this point.")]
@@ -58,10 +58,11 @@ def answer(
 ) -> None:
     """Answer a question about a photo, or about a region of it."""
     way = _checked(method, png)
-    region = _region(photo, pixels, (box, point, polygon, trace), mask)
+    image = read_first(photo)
+    region = _region(photo, image if pixels else None, (box, point, polygon, trace), mask)
     if not question.split():
         raise InvalidValue("question", "has no word")
-    look = _looked(model, photo)
+    look = looked(opened(model, "answer", texts=False), photo, image)
     with busy("answering"):
         given = look.answer(question, region)
     reason = None
@@ -103,8 +104,9 @@ def why(
 ) -> None:
     """Explain a word of a caption: which patches of the photo it rests on, and how faithful that explanation is."""
     way = _checked(method, png)
-    region = _region(photo, pixels, (box, point, polygon, trace), mask) or WholeImage()
-    look = _looked(model, photo)
+    image = read_first(photo)
+    region = _region(photo, image if pixels else None, (box, point, polygon, trace), mask) or WholeImage()
+    look = looked(opened(model, "caption", texts=False), photo, image)
     from saywhere.explain.seen import why_word
 
     with busy("writing"):
@@ -119,7 +121,7 @@ def why(
         _say_json(look, photo, region, reason, level=level, caption=text)
         return
     out.print(text, markup=False)
-    for line in _told(reason):
+    for line in _lines(reason):
         out.print(line, markup=False)
 
 
@@ -134,24 +136,16 @@ def _checked(method: str, png: Path | None) -> Method:
     raise UnknownName("method", method, METHODS)
 
 
-def _region(photo: Path, pixels: bool, typed: Sequence[str | None], mask: Path | None) -> Region | None:
-    """The one region that is given, if one is. The photo is read first, so that a bad one is said at once."""
-    from saywhere.vision import read_photo
-
-    size = read_photo(photo).size
+def _region(
+    photo: Path, in_pixels: Image.Image | None, typed: Sequence[str | None], mask: Path | None
+) -> Region | None:
+    """The one region that is given, if one is. in_pixels: the photo, if coordinates are in its pixels."""
     boxes, points, polygons, traces = ([one] if one is not None else [] for one in typed)
-    regions = Pointing(photo, size if pixels else (1, 1)).regions(
-        boxes, points, polygons, traces, [mask] if mask else []
-    )
+    unit = (1, 1) if in_pixels is None else in_pixels.size
+    regions = Pointing(photo, unit).regions(boxes, points, polygons, traces, [mask] if mask else [])
     if len(regions) > 1:
         raise InvalidValue("region", f"{len(regions)} are given", "point at one")
     return regions[0] if regions else None
-
-
-def _looked(model: str, photo: Path) -> Look:
-    seer = opened(model, texts=False)
-    with busy("looking"):
-        return seer.look(photo)
 
 
 def _place(word: str, text: str) -> int:
@@ -166,7 +160,7 @@ def _bare(word: str) -> str:
     return word.strip(".,!?;:\"'()").lower()
 
 
-def _told(reason: Reason) -> list[str]:
+def _lines(reason: Reason) -> list[str]:
     lines = [f"{reason.said}: probability {math.exp(reason.score):.1%}"]
     if reason.faithfulness is not None:
         measured = f"{reason.faithfulness:.2f}, the rank correlation with occlusion"
@@ -203,6 +197,4 @@ def _say_json(look: Look, photo: Path, region: Region | None, reason: Reason | N
             "from_names": reason.from_names,
             "weights": reason.weights.tolist(),
         }
-    made_by = {"saywhere": saywhere.__version__, "model": look.seer.name}
-    where = (region or WholeImage()).to_json()
-    typer.echo(json.dumps({"photo": photo.name, "region": where, **values, "made_by": made_by}, allow_nan=False))
+    say_json(look, photo, region=(region or WholeImage()).to_json(), **values)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -10,16 +11,20 @@ import typer
 from saywhere import loading
 from saywhere.cli.console import counted, err, out
 from saywhere.cli.look import photos_in
-from saywhere.cli.seeing import Model, opened, shown_caption
+from saywhere.cli.seeing import Model, opened
 from saywhere.core import Box, InvalidFile, InvalidValue, WholeImage
+from saywhere.models.face import SKILLS, check_skill
 
 if TYPE_CHECKING:
-    from saywhere.models.patchioner.seer import Look
-    from saywhere.plots.seen import Seen
+    from saywhere.models.face import Look
+    from saywhere.models.face import Model as LoadedModel
+    from saywhere.plots.seen import ShownPhoto
     from saywhere.vision import Found
 
 app = typer.Typer(help="Pages that show what a model makes of photos.", no_args_is_help=True, rich_markup_mode=None)
 
+_SHOWN = ("caption", "ground", "narrate", "scene")
+"""The skills that the page shows."""
 _MOST_THINGS = 4
 _MOST_REGIONS = 6
 # A little apart, so that their outlines can be told apart, too.
@@ -43,7 +48,8 @@ def gallery(
 ) -> None:
     """One page for a folder: of each photo its caption, captions of regions, where that is found, a narrative.
 
-    A model with captions above objects also tells the scene, and whatever other levels it has.
+    A model with captions above objects also tells the scene, and whatever other levels it has. What the model cannot
+    do is left out, and said at the top.
     Photos that cannot be read are named on the page, and the exit code is then 1.
     """
     from saywhere.plots.gallery import gallery_page
@@ -51,19 +57,22 @@ def gallery(
     if output.suffix.lower() not in (".html", ".htm"):
         raise InvalidValue("--out", f"{output.name} does not end in .html")
     paths = photos_in(photos)[:limit]
-    seer = opened(model)
-    entries: list[Seen] = []
+    loaded = opened(model)
+    able = [skill for skill in _SHOWN if skill in loaded.skills]
+    if not able:
+        check_skill(loaded, "caption")
+    entries: list[ShownPhoto] = []
     failed: dict[str, str] = {}
     for path in counted(paths, "looking", len(paths)):
         try:
-            entries.append(seen_in(seer.look(path), path))
+            entries.append(seen_in(loaded.look(path), path))
         except InvalidFile as error:
             failed[path.name] = error.reason
     if not entries:
         raise InvalidFile(
             photos, f"none of {len(paths):,} photos could be read; {paths[0].name} {failed[paths[0].name]}"
         )
-    gallery_page(entries, output, title, f"looked at by {seer.name}", failed)
+    gallery_page(entries, output, title, _about(loaded, able), failed)
     out.print(f"{output}: {len(entries):,} photos", markup=False)
     for name, reason in failed.items():
         err.print(f"{photos / name}: {reason}", markup=False)
@@ -71,23 +80,31 @@ def gallery(
         raise typer.Exit(1)
 
 
-def seen_in(look: Look, path: Path) -> Seen:
-    """Everything that the page shows of one photo."""
-    from saywhere.plots.seen import Placed, Seen
+def _about(model: LoadedModel, able: Sequence[str]) -> str:
+    """Who looked, and what is therefore not on the page."""
+    cannot = [SKILLS[skill] for skill in _SHOWN if skill not in able]
+    return f"looked at by {model.name}" + (f", which cannot {' or '.join(cannot)}" if cannot else "")
 
-    regions = regions_of(look.view.found)
-    whole, *parts = look.captions([WholeImage(), *regions])
-    grounded = look.grounded(whole.text)
+
+def seen_in(look: Look, path: Path) -> ShownPhoto:
+    """Everything that the page shows of one photo: what the model can do."""
+    from saywhere.plots.seen import ShownPhoto
+
     width, height = look.view.frame.photo_size
-    return Seen(
+    skills, first = look.model.skills, look.levels[0]
+    whole, *parts = (
+        look.captions([WholeImage(), *regions_of(look.view.found)], level=first) if "caption" in skills else [None]
+    )
+    above = [level for level in look.levels if whole is None or level != first]
+    return ShownPhoto(
         path,
         path.name,
         f"{width} × {height} pixels",
-        shown_caption(WholeImage(), whole),
-        tuple(shown_caption(region, part) for region, part in zip(regions, parts, strict=True)),
-        Placed(grounded.words, grounded.boxes),
-        look.narrate(),
-        tuple(shown_caption(WholeImage(), look.caption(level=level), level) for level in look.levels[1:]),
+        whole,
+        tuple(part for part in parts if part is not None),
+        look.grounded(whole.text) if whole is not None and "ground" in skills else None,
+        look.narrate() if "narrate" in skills else None,
+        tuple(look.caption(level=level) for level in above) if {"caption", "scene"} & {*skills} else (),
     )
 
 

@@ -184,9 +184,9 @@ def open_writers(model: str) -> dict[str, Seer]:
 
     found = loading.find(model)
     require("torch", needed_for=f"the model {model!r}", extra="models")
-    from saywhere.models.patchioner.seer import open_seer, read_config
+    from saywhere.models.patchioner.seer import open_eyes, open_seer, read_config
 
-    names = [found.writer] if found.writer else [*read_config(found.folder).writers]
-    first = open_seer(found.folder, names[0])
-    others = {name: open_seer(found.folder, name, encoder=first.encoder, detector=first.detector) for name in names[1:]}
-    return {names[0]: first, **others}
+    config = read_config(found.folder)
+    eyes = open_eyes(found.folder, config)
+    names = [found.writer] if found.writer else [*config.writers]
+    return {name: open_seer(found.folder, name, eyes=eyes) for name in names}

@@ -16,12 +16,14 @@ import saywhere
 from saywhere import loading
 from saywhere.cli.console import MB, err, in_megabytes, out, stages
 from saywhere.cli.pointing import Pointing
-from saywhere.core import InvalidValue, Narrative, WholeImage
+from saywhere.core import Caption, Grounded, InvalidValue, Narrative, WholeImage
 
 if TYPE_CHECKING:
-    from saywhere.models.patchioner.seer import Look, RegionCaption, Seer
+    from PIL import Image
+
+    from saywhere.models.face import Look
+    from saywhere.models.face import Model as LoadedModel
     from saywhere.models.search import GenerationConfig
-    from saywhere.plots.seen import Placed, Said
 
 Photo = Annotated[Path, typer.Argument(help="The photo.", metavar="PHOTO", show_default=False)]
 Model = Annotated[str, typer.Option("--model", "-m", help="Model: a name, a folder, or owner/name on the hub.")]
@@ -70,32 +72,30 @@ def caption(
     Coordinates are fractions of the photo's width and height, x to the right, y down.
     """
     check_png(png)
-    size = _photo_size(photo)
-    pointed = Pointing(photo, size if pixels else (1, 1))
+    image = read_first(photo)
+    pointed = Pointing(photo, image.size if pixels else (1, 1))
     regions = pointed.regions(box or [], point or [], polygon or [], trace or [], mask or [])
-    seer = opened(model, texts=False)
-    seer.told_at(level)
-    look = _looked(seer, photo)
+    loaded = opened(model, "caption", texts=False)
+    from saywhere.models.face import check_level
+
+    check_level(level, loaded.levels, loaded.name)
+    look = looked(loaded, photo, image)
     with busy("writing"):
-        said = look.captions(regions or [WholeImage()], _writing(seer, beams), level)
+        captions = look.captions(regions or [WholeImage()], _generation(loaded, beams), level)
     if png is not None:
         from saywhere.plots.captions import draw_seen
-        from saywhere.plots.seen import Seen
+        from saywhere.plots.seen import ShownPhoto
         from saywhere.plots.sheet import save_png
 
-        shown = [shown_caption(region, one, level) for region, one in zip(regions or [WholeImage()], said, strict=True)]
-        whole = None if regions else shown[0]
-        about = seer.name if level == "object" else f"{seer.name}, {level}"
-        save_png(draw_seen(Seen(look.image, photo.name, about, whole, tuple(shown if regions else ()))), png)
+        whole = None if regions else captions[0]
+        about = loaded.name if level == "object" else f"{loaded.name}, {level}"
+        save_png(draw_seen(ShownPhoto(look.image, photo.name, about, whole, tuple(captions if regions else ()))), png)
     if as_json:
-        captions = [
-            {"region": region.to_json(), **_caption_values(one)}
-            for region, one in zip(regions or [WholeImage()], said, strict=True)
-        ]
-        _say_json(look, photo, level=level, captions=captions)
+        values = [{"region": one.region.to_json(), **_caption_values(one)} for one in captions]
+        say_json(look, photo, level=level, captions=values)
         return
-    for region, one in zip(regions or [WholeImage()], said, strict=True):
-        out.print(f"{region.name}: {one}" if regions else str(one), markup=False)
+    for one in captions:
+        out.print(f"{one.region.name}: {one}" if regions else str(one), markup=False)
         if nearest:
             for near in one.nearest:
                 out.print(f"    {near.cosine:.2f}  {near.sentence}", markup=False)
@@ -112,28 +112,24 @@ def scene(
 ) -> None:
     """Say where a photo was taken, with the mean probability of the words as confidence."""
     check_png(png)
-    _photo_size(photo)
-    seer = opened(model, texts=False)
-    seer.told_at("scene")
-    look = _looked(seer, photo)
+    image = read_first(photo)
+    loaded = opened(model, "scene", texts=False)
+    look = looked(loaded, photo, image)
     with busy("writing"):
-        said = {level: look.caption(level=level) for level in (seer.levels if levels else ("scene",))}
+        captions = [look.caption(level=level) for level in (loaded.levels if levels else ("scene",))]
     if png is not None:
         from saywhere.plots.captions import draw_seen
-        from saywhere.plots.seen import Seen
+        from saywhere.plots.seen import ShownPhoto
         from saywhere.plots.sheet import save_png
 
-        shown = tuple(shown_caption(WholeImage(), one, level) for level, one in said.items())
-        save_png(draw_seen(Seen(look.image, photo.name, seer.name, levels=shown)), png)
+        save_png(draw_seen(ShownPhoto(look.image, photo.name, loaded.name, levels=tuple(captions))), png)
     if as_json:
-        captions = [
-            {"level": level, **_caption_values(one), "confidence": one.confidence} for level, one in said.items()
-        ]
-        _say_json(look, photo, captions=captions)
+        values = [{"level": one.level, **_caption_values(one), "confidence": one.confidence} for one in captions]
+        say_json(look, photo, captions=values)
         return
-    width = max(len(level) for level in said)
-    for level, one in said.items():
-        name = f"{level:<{width}}  " if levels else ""
+    width = max(len(one.level) for one in captions)
+    for one in captions:
+        name = f"{one.level:<{width}}  " if levels else ""
         out.print(f"{name}{one.confidence:4.0%}  {one}", markup=False)
 
 
@@ -148,26 +144,24 @@ def ground(
     """Find where each phrase of a text is in a photo."""
     check_png(png)
     _check_out(output)
-    _photo_size(photo)
+    image = read_first(photo)
     if not text.split():
         raise InvalidValue("text", "has no word")
-    look = _looked(opened(model), photo)
+    look = looked(opened(model, "ground"), photo, image)
     with busy("finding"):
         grounded = look.grounded(text)
-    narrative = grounded.narrative(look.image_id, origin=look.seer.name)
-    from saywhere.plots.seen import Placed, Seen
-
-    placed = Placed(grounded.words, grounded.boxes)
+    narrative = grounded.narrative(look.image_id, origin=look.model.name)
     if png is not None:
         from saywhere.plots.captions import draw_seen
+        from saywhere.plots.seen import ShownPhoto
         from saywhere.plots.sheet import save_png
 
-        save_png(draw_seen(Seen(look.image, photo.name, look.seer.name, grounded=placed)), png)
+        save_png(draw_seen(ShownPhoto(look.image, photo.name, look.model.name, grounded=grounded)), png)
     _write(narrative, output)
     if as_json:
-        _say_json(look, photo, text=text, words=_word_values(narrative, placed.boxes.boxes_xyxy.tolist()))
+        say_json(look, photo, text=text, words=_word_values(narrative, grounded.boxes.boxes_xyxy.tolist()))
         return
-    _say_places(placed)
+    _say_places(grounded)
 
 
 def narrate(
@@ -181,8 +175,8 @@ def narrate(
     """Describe a photo as a whole, then thing by thing, with a pointer trace that follows the words."""
     check_png(png)
     _check_out(output)
-    _photo_size(photo)
-    look = _looked(opened(model), photo)
+    image = read_first(photo)
+    look = looked(opened(model, "narrate"), photo, image)
     with busy("narrating"):
         narrative = look.narrate(most)
     if png is not None:
@@ -192,21 +186,26 @@ def narrate(
     _write(narrative, output)
     if as_json:
         boxes = narrative.word_boxes().boxes_xyxy.tolist()
-        _say_json(look, photo, text=narrative.caption, words=_word_values(narrative, boxes))
+        say_json(look, photo, text=narrative.caption, words=_word_values(narrative, boxes))
         return
     out.print(narrative.caption, markup=False)
 
 
-def opened(model: str, *, texts: bool = True) -> Seer:
+def opened(model: str, skill: str = "", *, texts: bool = True) -> LoadedModel:
     """The model of this name; what it needs is fetched first, saying what it is and its licence.
 
-    texts: whether texts will have to be found in photos.
+    skill: that it must have. texts: whether texts will have to be found in photos.
     """
     with busy(f"opening {model}"):
         wanted = loading.needed_assets(model, texts=texts)
     fetch_missing(wanted)
     with busy(f"opening {model}"):
-        return loading.load(model)
+        loaded = loading.load(model)
+    if skill:
+        from saywhere.models.face import check_skill
+
+        check_skill(loaded, skill)
+    return loaded
 
 
 def fetch_missing(names: Sequence[str]) -> None:
@@ -230,30 +229,24 @@ def busy(doing: str) -> Iterator[None]:
         yield
 
 
-def shown_caption(region: Any, one: RegionCaption, level: str = "object") -> Said:
-    """A caption as pictures and pages show it."""
-    from saywhere.plots.seen import Said
-
-    return Said(region, one.text, one.sure, tuple(near.sentence for near in one.nearest), level)
-
-
-def _looked(seer: Seer, photo: Path) -> Look:
+def looked(model: LoadedModel, photo: Path, image: Image.Image) -> Look:
+    """image: the photo, read already."""
     with busy("looking"):
-        return seer.look(photo)
+        return model.look(image, photo.stem)
 
 
-def _photo_size(photo: Path) -> tuple[int, int]:
-    """Width and height in pixels, upright. Read before anything heavy, so that a bad photo is said at once."""
+def read_first(photo: Path) -> Image.Image:
+    """The photo, upright. Read before anything heavy, so that a bad one is said at once."""
     from saywhere.vision import read_photo
 
-    return read_photo(photo).size
+    return read_photo(photo)
 
 
-def _writing(seer: Seer, beams: int | None) -> GenerationConfig | None:
+def _generation(model: LoadedModel, beams: int | None) -> GenerationConfig | None:
     """The model's own way to write with another number of beams; None to leave it as it is."""
     if beams is None:
         return None
-    return replace(seer.manners.writing, method="beam" if beams > 1 else "greedy", beams=beams)
+    return replace(model.generation, method="beam" if beams > 1 else "greedy", beams=beams)
 
 
 def check_png(png: Path | None) -> None:
@@ -274,8 +267,8 @@ def _write(narrative: Narrative, output: Path | None) -> None:
         localized_narratives.write(output, [narrative])
 
 
-def _say_places(placed: Placed) -> None:
-    phrases = placed.phrases()
+def _say_places(grounded: Grounded) -> None:
+    phrases = grounded.phrases()
     width = max(len(phrase.text) for phrase in phrases)
     for phrase in phrases:
         box = phrase.box_xyxy
@@ -283,7 +276,7 @@ def _say_places(placed: Placed) -> None:
         out.print(f"{phrase.text:<{width}}  {place}", markup=False)
 
 
-def _caption_values(one: RegionCaption) -> dict[str, Any]:
+def _caption_values(one: Caption) -> dict[str, Any]:
     nearest = [{"sentence": near.sentence, "cosine": near.cosine} for near in one.nearest]
     return {
         "text": one.text,
@@ -307,6 +300,7 @@ def _word_values(narrative: Narrative, boxes: Sequence[Sequence[float]]) -> list
     ]
 
 
-def _say_json(look: Look, photo: Path, **values: Any) -> None:
-    made_by = {"saywhere": saywhere.__version__, "model": look.seer.name}
+def say_json(look: Look, photo: Path, **values: Any) -> None:
+    """A result as JSON, with what made it."""
+    made_by = {"saywhere": saywhere.__version__, "model": look.model.name}
     typer.echo(json.dumps({"photo": photo.name, **values, "made_by": made_by}, allow_nan=False))

@@ -2,8 +2,10 @@
 
 from saywhere.core.alignment import WordBoxes, trace_through, word_boxes
 from saywhere.core.attention import AttentionMap
+from saywhere.core.caption import Caption, Nearest
 from saywhere.core.errors import InvalidFile, InvalidValue, MissingDependency, SaywhereError, UnknownName
 from saywhere.core.frame import Frame
+from saywhere.core.grounded import Grounded
 from saywhere.core.narrative import Narrative
 from saywhere.core.regions import Box, BoxSet, Mask, Patch, Point, Polygon, Region, WholeImage
 from saywhere.core.simplify import simplify_many
@@ -15,12 +17,15 @@ __all__ = [
     "AttentionMap",
     "Box",
     "BoxSet",
+    "Caption",
     "Frame",
+    "Grounded",
     "InvalidFile",
     "InvalidValue",
     "Mask",
     "MissingDependency",
     "Narrative",
+    "Nearest",
     "ParsedTrajectory",
     "Patch",
     "Phrase",

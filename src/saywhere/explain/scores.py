@@ -108,7 +108,7 @@ class UpDnWordScore:
 
     def __call__(self, features: Tensor, present: Tensor, items: Tensor) -> Tensor:
         logits = self._spoken(features, present, items).logits
-        return _at(_at_place(logits, self.places[items]), _said(self.words, self.places)[items])
+        return _at(_at_place(logits, self.places[items]), _target_ids(self.words, self.places)[items])
 
     def attention(self, features: Tensor, present: Tensor, items: Tensor) -> Tensor:
         """(n, r) where the network looks as it says the word."""
@@ -149,7 +149,7 @@ class MitrWordScore:
             trace, trace_mask = nowhere(read), torch.ones_like(real)
         memory = self.model.encode(features, self.region_boxes[items], present)
         logits = self.model.caption(memory, read, real, trace, trace_mask)
-        return _at(_at_place(logits, self.places[items]), rows_of(_said(self.words, self.places)[items]))
+        return _at(_at_place(logits, self.places[items]), rows_of(_target_ids(self.words, self.places)[items]))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -186,7 +186,7 @@ class PatchWordScore:
         vectors = vectors if self.between is None else self.between(vectors)
         read = self.words[items][:, : int(self.places.max())]
         logits = self.decoder(vectors, read)
-        return _at(_at_place(logits, self.places[items]), _said(self.words, self.places)[items] - END_ID)
+        return _at(_at_place(logits, self.places[items]), _target_ids(self.words, self.places)[items] - END_ID)
 
 
 def _check_places(words: Tensor, places: Tensor) -> None:
@@ -194,11 +194,11 @@ def _check_places(words: Tensor, places: Tensor) -> None:
         raise InvalidValue("words", f"have shape {tuple(words.shape)} and their places {tuple(places.shape)}")
     if len(places) and (int(places.min()) < 1 or int(places.max()) >= words.shape[1]):
         raise InvalidValue("places", f"are not all from 1 to {words.shape[1] - 1}", "place 0 is the begin")
-    if bool((_said(words, places) < END_ID).any()):
+    if bool((_target_ids(words, places) < END_ID).any()):
         raise InvalidValue("places", "point at padding or a begin, which is never said")
 
 
-def _said(words: Tensor, places: Tensor) -> Tensor:
+def _target_ids(words: Tensor, places: Tensor) -> Tensor:
     """(b,) the id of the word that each place is about."""
     return words.gather(1, places[:, None])[:, 0]
 

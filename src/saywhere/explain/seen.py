@@ -30,6 +30,7 @@ from saywhere.explain.faithfulness import rank_agreement
 from saywhere.explain.gradients import gradient_times_input
 from saywhere.explain.heat import region_heat
 from saywhere.explain.occlusion import occlusion
+from saywhere.models.face import Look
 
 Method = Literal["gradient", "attention", "occlusion"]
 METHODS: Final[tuple[Method, ...]] = get_args(Method)
@@ -39,8 +40,8 @@ _MOST_NUMBERS: Final = 16_000_000
 """Of versions of a photo's features that are held at once."""
 
 
-class Said(Protocol):
-    """Something a model said, whose score follows from the features of parts of a photo; a `Score`, too.
+class PartScore(Protocol):
+    """The score of something a model said, as a function of the features of parts of a photo; a `Score`, too.
 
     word: what was said. features: (r, f). attention: (r,) how much the model lets each part count.
     """
@@ -57,7 +58,7 @@ class Said(Protocol):
     def __call__(self, features: Tensor, present: Tensor, items: Tensor) -> Tensor: ...
 
 
-class SaidWord(Said, Protocol):
+class PatchScore(PartScore, Protocol):
     """A word of a caption; its parts are patches. grid: rows and columns. cells: (r,) which patches, row by row."""
 
     @property
@@ -71,23 +72,11 @@ class SaidWord(Said, Protocol):
         ...
 
 
-class SaidAnswer(Said, Protocol):
+class PlaceScore(PartScore, Protocol):
     """An answer; its parts are places. boxes_xyxy: (r, 4), fractions of the photo."""
 
     @property
     def boxes_xyxy(self) -> NDArray[np.float32]: ...
-
-
-class Captioned(Protocol):
-    """A look at a photo whose captions can be explained."""
-
-    def word_score(self, region: Region, text: str, index: int, level: str = "object") -> SaidWord: ...
-
-
-class Questioned(Protocol):
-    """A look at a photo whose answers can be explained."""
-
-    def answer_score(self, question: str, region: Region | None = None, answer: str = "") -> SaidAnswer: ...
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -115,35 +104,35 @@ class Reason:
 
 
 def why_word(
-    look: Captioned, region: Region, text: str, index: int, method: Method = "gradient", level: str = "object"
+    look: Look, region: Region, text: str, index: int, method: Method = "gradient", level: str = "object"
 ) -> Reason:
     """Why the word number `index`, from 0, of a region's caption was said, with the words before it given.
 
     text: the caption, or any other text in words that the model knows. level: which the caption is of.
     """
     _check(method)
-    said = look.word_score(region, text, index, level)
-    found = _Found.of(said, method)
-    weights = np.zeros(said.grid)
-    weights.ravel()[said.cells.cpu().numpy()] = found.importance
-    quiet = said.without_names()
+    score: PatchScore = look.word_score(region, text, index, level)
+    found = _Importance.of(score, method)
+    weights = np.zeros(score.grid)
+    weights.ravel()[score.cells.cpu().numpy()] = found.importance
+    quiet = score.without_names()
     from_names = None if quiet is None else -math.expm1(min(quiet - found.score, 0.0))
-    return Reason(said.word, method, weights, found.score, found.faithfulness, found.fall, from_names)
+    return Reason(score.word, method, weights, found.score, found.faithfulness, found.fall, from_names)
 
 
 def why_answer(
-    look: Questioned, question: str, region: Region | None = None, method: Method = "gradient", answer: str = ""
+    look: Look, question: str, region: Region | None = None, method: Method = "gradient", answer: str = ""
 ) -> Reason:
     """Why a question was answered so. answer: another one that the model knows, to ask why that was thought of."""
     _check(method)
-    said = look.answer_score(question, region, answer)
-    found = _Found.of(said, method)
-    weights = region_heat(found.importance, said.boxes_xyxy, DEFAULT_SHAPE)
-    return Reason(said.word, method, weights, found.score, found.faithfulness, found.fall, None)
+    score: PlaceScore = look.answer_score(question, region, answer)
+    found = _Importance.of(score, method)
+    weights = region_heat(found.importance, score.boxes_xyxy, DEFAULT_SHAPE)
+    return Reason(score.word, method, weights, found.score, found.faithfulness, found.fall, None)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Found:
+class _Importance:
     """importance: (r,). The rest as in `Reason`."""
 
     importance: Floats
@@ -152,16 +141,16 @@ class _Found:
     fall: float
 
     @classmethod
-    def of(cls, said: Said, method: Method) -> _Found:
-        features = said.features[None]
+    def of(cls, part_score: PartScore, method: Method) -> _Importance:
+        features = part_score.features[None]
         present = torch.ones(features.shape[:2], dtype=torch.bool, device=features.device)
         chunk = max(1, _MOST_NUMBERS // features.numel())
-        falls = occlusion(said, features, present, chunk=chunk)
+        falls = occlusion(part_score, features, present, chunk=chunk)
         if method == "gradient":
-            importance = gradient_times_input(said, features, present).detach()
+            importance = gradient_times_input(part_score, features, present).detach()
         else:
-            importance = falls if method == "occlusion" else said.attention[None].to(falls)
-        curve = deletion(said, features, present, importance, steps=_STEPS, chunk=chunk)
+            importance = falls if method == "occlusion" else part_score.attention[None].to(falls)
+        curve = deletion(part_score, features, present, importance, steps=_STEPS, chunk=chunk)
         found, measured = (one.double().cpu().numpy() for one in (importance, falls))
         agreed = (
             math.nan if method == "occlusion" else float(rank_agreement(found, measured, present.cpu().numpy()).each[0])

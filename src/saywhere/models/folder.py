@@ -22,6 +22,7 @@ from saywhere.assets.checkpoint import CONFIG, BaseModel, read_json, read_tensor
 from saywhere.assets.hub import local_folder
 from saywhere.atomic import write_atomic
 from saywhere.core.errors import InvalidFile, require
+from saywhere.models.region_source import SOURCE
 from saywhere.provenance import sha256_of
 
 WEIGHTS = "model.safetensors"
@@ -106,6 +107,7 @@ def push_part(folder: str | Path, repo_id: str, *, private: bool = True, api: An
     """Upload a saved part to the hub as `repo_id`. api: an `HfApi`, by default a new one."""
     hub = api or require("huggingface_hub", needed_for="uploading a model", extra="models").HfApi()
     names = sorted(read_json(Path(folder) / CONFIG)["files"])
+    names += [SOURCE] if (Path(folder) / SOURCE).exists() else []
     hub.create_repo(repo_id, private=private, exist_ok=True)
     hub.upload_folder(repo_id=repo_id, folder_path=str(folder), allow_patterns=[*names, CONFIG])
 

@@ -21,7 +21,8 @@ import numpy as np
 
 from saywhere.core.errors import InvalidFile, InvalidValue, UnknownName
 from saywhere.language.vocabulary import Vocabulary
-from saywhere.models.region_features import REGIONS, RegionFeatures
+from saywhere.models.region_features import REGIONS, RegionFeatures, stored_source
+from saywhere.models.region_source import RegionSource
 from saywhere.models.tagged_regions import TaggedRegions
 from saywhere.store import Row, Store, StoreWriter
 from saywhere.store.digest import folder_fingerprint
@@ -89,6 +90,10 @@ class StoredImages(Mapping[str, _T]):
     def __init__(self, store: Store, read: Callable[[Row], _T]) -> None:
         self.store, self._read = store, read
 
+    @property
+    def source(self) -> RegionSource | None:
+        return stored_source(self.store)
+
     def __getitem__(self, name: str) -> _T:
         if name not in self.store:
             raise KeyError(name)
@@ -119,7 +124,9 @@ def save_images(
     (Path(folder) / "index.json").unlink(missing_ok=True)
     saved = SavedImages({}, {}, {})
     size = 0
-    with StoreWriter(Path(folder) / _IMAGES, REGIONS, REGION_FIELDS, {}, resume=False) as writer:
+    source: RegionSource | None = getattr(images, "source", None)
+    about = {} if source is None else {"regions": source}
+    with StoreWriter(Path(folder) / _IMAGES, REGIONS, REGION_FIELDS, about, resume=False) as writer:
         for name in dict.fromkeys(names):
             image = images.get(name)
             reason = NO_IMAGE if image is None else _unfit(image.features, size)
@@ -227,6 +234,11 @@ class PreparedFolder(ABC, Generic[_T]):
 
     def __len__(self) -> int:
         return len(self.rows)
+
+    @property
+    def regions_from(self) -> RegionSource | None:
+        """How photos become such regions, as far as it is known."""
+        return stored_source(self.images)
 
     @cached_property
     def fingerprint(self) -> str:

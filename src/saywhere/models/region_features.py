@@ -14,15 +14,17 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+import msgspec
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from saywhere.core.errors import InvalidFile, InvalidValue
 from saywhere.core.types import Floats32
 from saywhere.models.feature_files import Record, Records, open_records
+from saywhere.models.region_source import RegionSource
 from saywhere.store import Store
 from saywhere.store.index import INDEX
-from saywhere.vision.extract import VIEWS, StoredViews
+from saywhere.vision.stored_views import VIEWS, StoredViews
 from saywhere.vision.view import View
 
 REGIONS = "regions"
@@ -85,6 +87,14 @@ def view_regions(view: View, pooled: int = 1) -> RegionFeatures:
     return RegionFeatures(means.reshape(rows * cols, -1), np.clip(boxes, 0, 1))
 
 
+def stored_source(store: Store) -> RegionSource | None:
+    """Where the regions of a store come from, as far as it says."""
+    if store.kind == VIEWS:
+        return RegionSource(encoder=store.about["encoder"])
+    about = store.about.get("regions", {name: store.about[name] for name in ("model",) if name in store.about})
+    return msgspec.convert(about, RegionSource) if about else None
+
+
 def open_features(
     path: str | Path, boxes: str | Path | None = None, sizes: Mapping[str, tuple[int, int]] | None = None
 ) -> FeatureFile:
@@ -129,6 +139,16 @@ class FeatureFile(Mapping[str, RegionFeatures]):
 
     def __init__(self, features: Records, boxes: Records | None, sizes: Mapping[str, tuple[int, int]]) -> None:
         self._features, self._boxes, self._sizes = features, boxes, sizes
+
+    @property
+    def source(self) -> RegionSource | None:
+        """How photos become such regions: out of a store if these are in one, else unknown but for the file's name."""
+        records = self._features
+        return (
+            stored_source(records.handle)
+            if isinstance(records, _StoreRecords)
+            else RegionSource(file=records.path.name)
+        )
 
     def __enter__(self) -> FeatureFile:
         return self

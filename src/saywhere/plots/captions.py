@@ -10,13 +10,13 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import FancyBboxPatch, Polygon
 
-from saywhere.core import Narrative, Trace
+from saywhere.core import Caption, Grounded, Narrative, Trace
 from saywhere.core.regions import corners
 from saywhere.core.types import Floats
 from saywhere.plots.colour import TimeScale, hex_colours, inks
 from saywhere.plots.facts import word_time_s
 from saywhere.plots.photo import Photo, load_photo
-from saywhere.plots.seen import Placed, Said, Seen, own_colours, phrase_colours
+from saywhere.plots.seen import ShownPhoto, own_colours, phrase_colours
 from saywhere.plots.sheet import (
     FAINT,
     INK,
@@ -72,7 +72,7 @@ class _Mark:
     label: str = ""
 
 
-def draw_seen(seen: Seen) -> Figure:
+def draw_seen(seen: ShownPhoto) -> Figure:
     """The photo once for its regions and once for each trace, the grounded text and the narrative, words beneath.
 
     A caption that the model is not sure of says so. A photo that is absent or damaged gives a grey canvas.
@@ -96,13 +96,13 @@ def draw_seen(seen: Seen) -> Figure:
     return figure
 
 
-def _panels(seen: Seen) -> list[_Panel]:
+def _panels(seen: ShownPhoto) -> list[_Panel]:
     panels = []
-    traced = [said for said in seen.regions if isinstance(said.region, Trace)]
-    others = [said for said in seen.regions if not isinstance(said.region, Trace)]
+    traced = [caption for caption in seen.regions if isinstance(caption.region, Trace)]
+    others = [caption for caption in seen.regions if not isinstance(caption.region, Trace)]
     if seen.whole is not None or seen.levels or others:
         panels.append(_region_panel(seen, others))
-    panels += [_trace_panel(said) for said in traced]
+    panels += [_trace_panel(caption) for caption in traced]
     if seen.grounded is not None:
         panels.append(_grounded_panel(seen.grounded))
     if seen.narrated is not None:
@@ -110,23 +110,23 @@ def _panels(seen: Seen) -> list[_Panel]:
     return panels
 
 
-def _region_panel(seen: Seen, regions: Sequence[Said]) -> _Panel:
+def _region_panel(seen: ShownPhoto, regions: Sequence[Caption]) -> _Panel:
     wholes = [*([] if seen.whole is None else [seen.whole]), *seen.levels]
-    rows = [[*([_Chip(f"{said.level}:", ink=QUIET)] if seen.levels else []), *_sentence(said)] for said in wholes]
+    rows = [[*([_Chip(f"{one.level}:", ink=QUIET)] if seen.levels else []), *_sentence(one)] for one in wholes]
     marks = []
-    for number, (said, colour, ink) in enumerate(zip(regions, *own_colours(len(regions)), strict=True), 1):
-        marks += [_Mark(points, colour, ink, str(number)) for points in said.region.outlines()]
-        rows.append([_Chip(str(number), colour, ink), *_sentence(said)])
+    for number, (caption, colour, ink) in enumerate(zip(regions, *own_colours(len(regions)), strict=True), 1):
+        marks += [_Mark(points, colour, ink, str(number)) for points in caption.region.outlines()]
+        rows.append([_Chip(str(number), colour, ink), *_sentence(caption)])
     return _Panel("The photo and its regions" if regions else "The whole photo", rows, marks=marks)
 
 
-def _trace_panel(said: Said) -> _Panel:
-    trace = said.region if isinstance(said.region, Trace) else _NO_TRACE
-    return _Panel("Along a trace", [_sentence(said)], trace, TimeScale.of((), trace))
+def _trace_panel(caption: Caption) -> _Panel:
+    trace = caption.region if isinstance(caption.region, Trace) else _NO_TRACE
+    return _Panel("Along a trace", [_sentence(caption)], trace, TimeScale.of((), trace))
 
 
-def _grounded_panel(placed: Placed) -> _Panel:
-    phrases = placed.phrases()
+def _grounded_panel(grounded: Grounded) -> _Panel:
+    phrases = grounded.phrases()
     row, marks = [], []
     for phrase, colours in zip(phrases, phrase_colours(phrases), strict=True):
         words = phrase.text.split()
@@ -150,9 +150,9 @@ def _narrated_panel(narrative: Narrative) -> _Panel:
     return _Panel("Narrated from the photo alone", [row], narrative.trace, scale)
 
 
-def _sentence(said: Said) -> list[_Chip]:
-    unsure = [] if said.sure else [_Chip("unsure", FAINT)]
-    return [_Chip(word, ink=INK if said.sure else QUIET) for word in said.text.split()] + unsure
+def _sentence(caption: Caption) -> list[_Chip]:
+    unsure = [] if caption.sure else [_Chip("unsure", FAINT)]
+    return [_Chip(word, ink=INK if caption.sure else QUIET) for word in caption.text.split()] + unsure
 
 
 def _set(chips: Sequence[_Chip]) -> tuple[list[tuple[_Chip, float, tuple[int, float]]], int]:

@@ -12,7 +12,7 @@ from pathlib import Path
 from string import Template
 
 from saywhere.atomic import write_atomic
-from saywhere.core import Trace
+from saywhere.core import Caption, Grounded, Trace
 from saywhere.core.regions import corners
 from saywhere.core.types import Floats
 from saywhere.plots.colour import TimeScale
@@ -31,7 +31,7 @@ from saywhere.plots.page import (
     _style,
 )
 from saywhere.plots.photo import near_strokes, view_xyxy
-from saywhere.plots.seen import Placed, Said, Seen, own_colours, phrase_colours
+from saywhere.plots.seen import ShownPhoto, own_colours, phrase_colours
 from saywhere.plots.text import shortened
 
 _MOST_PIECES = 120
@@ -40,7 +40,7 @@ _LONGEST_REASON = 300
 
 
 def gallery_page(
-    entries: Iterable[Seen],
+    entries: Iterable[ShownPhoto],
     path: str | Path,
     title: str = "Gallery",
     about: str = "",
@@ -52,7 +52,7 @@ def gallery_page(
 
 
 def gallery_html(
-    entries: Iterable[Seen], title: str = "Gallery", about: str = "", failed: Mapping[str, str] | None = None
+    entries: Iterable[ShownPhoto], title: str = "Gallery", about: str = "", failed: Mapping[str, str] | None = None
 ) -> str:
     """The page as text; see `gallery_page`. The same entries give the same text."""
     page = _Page()
@@ -79,13 +79,13 @@ class _Page:
         self._colours: dict[tuple[str, str], str] = {}
         self._entries = 0
 
-    def entry(self, seen: Seen) -> str:
+    def entry(self, seen: ShownPhoto) -> str:
         number, self._entries = self._entries, self._entries + 1
         picture = self.album.add(seen.photo)
-        traced = [said for said in seen.regions if isinstance(said.region, Trace)]
-        others = [said for said in seen.regions if not isinstance(said.region, Trace)]
+        traced = [caption for caption in seen.regions if isinstance(caption.region, Trace)]
+        others = [caption for caption in seen.regions if not isinstance(caption.region, Trace)]
         parts = [self._regions(seen, picture, others)]
-        parts += [self._traced(seen, picture, said) for said in traced]
+        parts += [self._traced(seen, picture, caption) for caption in traced]
         parts += [self._grounded(seen, picture, seen.grounded)] if seen.grounded is not None else []
         whole = f'<p class="whole" dir="auto">{_caption(seen.whole)}</p>' if seen.whole else ""
         whole += _levels(seen.levels) + (_nearest(seen.whole) if seen.whole else "")
@@ -111,22 +111,22 @@ class _Page:
     def _colour(self, colour: str, ink: str) -> str:
         return self._colours.setdefault((colour, ink), f"own-{len(self._colours)}")
 
-    def _regions(self, seen: Seen, picture: _Picture, regions: Sequence[Said]) -> str:
+    def _regions(self, seen: ShownPhoto, picture: _Picture, regions: Sequence[Caption]) -> str:
         marks, items = [], []
-        for number, (said, *colours) in enumerate(zip(regions, *own_colours(len(regions)), strict=True), 1):
+        for number, (caption, *colours) in enumerate(zip(regions, *own_colours(len(regions)), strict=True), 1):
             name = self._colour(*colours)
-            for points in said.region.outlines():
+            for points in caption.region.outlines():
                 marks += [_outline(points, picture, name), _tab(points, picture, name, number)]
             items.append(
                 f'<li><span class="number {name}">{number}</span>'
-                f'<span class="said-text" dir="auto">{_caption(said)}</span>{_nearest(said)}</li>'
+                f'<span class="said-text" dir="auto">{_caption(caption)}</span>{_nearest(caption)}</li>'
             )
         label = f"{seen.title}, with {counted(len(regions), 'region')} marked"
         listed = f'<ol class="said-list">{"".join(items)}</ol>' if items else ""
         return _part("Regions" if regions else "The photo", _drawing(picture, label, marks), listed)
 
-    def _traced(self, seen: Seen, picture: _Picture, said: Said) -> str:
-        trace = said.region if isinstance(said.region, Trace) else Trace.from_segments([])
+    def _traced(self, seen: ShownPhoto, picture: _Picture, caption: Caption) -> str:
+        trace = caption.region if isinstance(caption.region, Trace) else Trace.from_segments([])
         scale = TimeScale.of((), trace)
         strokes = [stroke * (_WIDTH, picture.height, 1) for stroke in near_strokes(trace)]
         lines = [f'<path class="ghost" d="{"".join(_path(stroke) for stroke in strokes)}"/>'] if strokes else []
@@ -137,11 +137,11 @@ class _Page:
                 colour = round((_N_COLOURS - 1) * float(scale.shares(piece[0, 2])))
                 lines.append(f'<path class="piece c{colour}" d="{_path(piece)}"/>')
         drawing = _drawing(picture, f"{seen.title}, with {trace.name}", lines, trace)
-        text = f'<p class="phrases" dir="auto">{_caption(said)}</p>{_nearest(said)}'
+        text = f'<p class="phrases" dir="auto">{_caption(caption)}</p>{_nearest(caption)}'
         return _part("Along a trace", drawing, text)
 
-    def _grounded(self, seen: Seen, picture: _Picture, placed: Placed) -> str:
-        phrases = placed.phrases()
+    def _grounded(self, seen: ShownPhoto, picture: _Picture, grounded: Grounded) -> str:
+        phrases = grounded.phrases()
         marks, spans = [], []
         for phrase, colours in zip(phrases, phrase_colours(phrases), strict=True):
             if phrase.box_xyxy is None or colours is None:
@@ -151,7 +151,7 @@ class _Page:
             marks.append(_outline(corners(phrase.box_xyxy), picture, name))
             spans.append(f'<span class="phrase {name}">{_safe(phrase.text)}</span>')
         heading = "A text, found in the photo" if marks else "A text that was not found in the photo"
-        drawing = _drawing(picture, f"{seen.title}, with the places of: {shortened(placed.text, 200)}", marks)
+        drawing = _drawing(picture, f"{seen.title}, with the places of: {shortened(grounded.text, 200)}", marks)
         return _part(heading, drawing, f'<p class="phrases" dir="auto">{" ".join(spans)}</p>')
 
 
@@ -181,23 +181,23 @@ def _tab(points_xy: Floats, picture: _Picture, name: str, number: int) -> str:
     return f'{square}<text class="tab-text {name}" {middle} aria-hidden="true">{number}</text>'
 
 
-def _caption(said: Said) -> str:
-    if said.sure:
-        return _safe(said.text)
-    return f'<span class="doubt">{_safe(said.text)}</span><span class="unsure">unsure</span>'
+def _caption(caption: Caption) -> str:
+    if caption.sure:
+        return _safe(caption.text)
+    return f'<span class="doubt">{_safe(caption.text)}</span><span class="unsure">unsure</span>'
 
 
-def _levels(levels: Sequence[Said]) -> str:
+def _levels(levels: Sequence[Caption]) -> str:
     """What is told of the whole photo above objects, level by level."""
-    rows = "".join(f'<div><dt>{_safe(said.level)}</dt><dd dir="auto">{_caption(said)}</dd></div>' for said in levels)
+    rows = "".join(f'<div><dt>{_safe(one.level)}</dt><dd dir="auto">{_caption(one)}</dd></div>' for one in levels)
     return f'<dl class="levels">{rows}</dl>' if rows else ""
 
 
-def _nearest(said: Said) -> str:
+def _nearest(caption: Caption) -> str:
     """What it may have meant, for captions to be doubted."""
-    if said.sure or not said.nearest:
+    if caption.sure or not caption.nearest:
         return ""
-    items = "".join(f"<li>{_safe(sentence)}</li>" for sentence in said.nearest)
+    items = "".join(f"<li>{_safe(near.sentence)}</li>" for near in caption.nearest)
     return f"<details><summary>nearest sentences it knows</summary><ul>{items}</ul></details>"
 
 

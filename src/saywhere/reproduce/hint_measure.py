@@ -173,7 +173,7 @@ def written(model: UpDnCaptioner, items: CaptionItems, beams: int) -> dict[str, 
         texts = caption(
             model, [RegionFeatures(one.regions, one.boxes) for one in seen], GenerationConfig("beam", beams=beams)
         )
-        said |= {name: one.text for name, one in zip(some, texts, strict=True)}
+        said |= {name: text.text for name, (text, _) in zip(some, texts, strict=True)}
     return said
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,12 +18,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from saywhere.atomic import write_atomic
-from saywhere.core import Box, InvalidValue, WholeImage
+from saywhere.core import Box, Grounded, InvalidValue, WholeImage
 from saywhere.core.types import Progress
-from saywhere.models.grounded import Grounded
 from saywhere.models.patchioner.seer import Seer
 from saywhere.plots.gallery import gallery_page
-from saywhere.plots.seen import Said, Seen
+from saywhere.plots.seen import ShownPhoto
 from saywhere.reproduce import patchioner_measure as m
 from saywhere.reproduce.caption_metrics import CaptionMetrics
 from saywhere.reproduce.claims import DRAWS, Claim, judge_photos
@@ -144,7 +143,9 @@ class PatchionerExperiment(Experiment):
         looked = m.look_at(held, seer, out / "views", progress)
         found = m.recalls(held, looked.images.vectors["uniform"], seer, progress)
         bridge = (
-            m.bridge_for(seer.bank, looked, out / "bridge", self.bridge_steps, progress) if self.bridge_steps else None
+            m.bridge_for(m.writer_of(seer).bank, looked, out / "bridge", self.bridge_steps, progress)
+            if self.bridge_steps
+            else None
         )
         lbm = m.distances(looked.traced, held.narrations) if held.narrations else {}
         with ExitStack() as stack:
@@ -179,10 +180,10 @@ class PatchionerExperiment(Experiment):
         return {
             "model": seer.name,
             "writers": [*self.seers],
-            "encoder": dict(seer.encoder.fingerprint),
+            "encoder": dict(m.eyes_of(seer).encoder.fingerprint),
             "gap, as shipped": own_gap(seer),
-            "sentences of the memory": len(seer.bank),
-            "least cosine to be found": float(seer.manners.least_grounding),
+            "sentences of the memory": len(m.writer_of(seer).bank),
+            "least cosine to be found": float(seer.grounding.least_cosine),
             "steps of the bridge": self.bridge_steps,
             "looks in this run": f"{looked.looks:,} for {len(held.photos):,} photos and {regions:,} regions",
             "data": held.counts,
@@ -371,7 +372,7 @@ def _examples(held: HeldOut, looked: LookResults, seer: Seer) -> list[Example]:
     return examples
 
 
-def _shown(held: HeldOut, seer: Seer, eye: CachedEncoder, most: int) -> list[Seen]:
+def _shown(held: HeldOut, seer: Seer, eye: CachedEncoder, most: int) -> list[ShownPhoto]:
     """Photos from all over the list, with their caption and those of their largest boxes, as the seer says them."""
     boxes, names = held.boxes.by_image, list(held.photos)
     chosen = sorted({int(i) for i in np.linspace(0, len(names) - 1, min(most, len(names)))})
@@ -381,10 +382,10 @@ def _shown(held: HeldOut, seer: Seer, eye: CachedEncoder, most: int) -> list[See
         look = seer.see(eye.look(held.photos[name]), image_id=name)
         whole, *parts = look.captions([WholeImage(), *(item.region for item in largest)])
         regions = tuple(
-            Said(item.region, f"{part.text} (true class: {item.references[0]})", part.sure)
+            replace(part, text=f"{part.text} (true class: {item.references[0]})")
             for item, part in zip(largest, parts, strict=True)
         )
-        entries.append(Seen(held.photos[name], name, "", Said(WholeImage(), whole.text, whole.sure), regions))
+        entries.append(ShownPhoto(held.photos[name], name, "", whole, regions))
     return entries
 
 

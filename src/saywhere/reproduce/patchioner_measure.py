@@ -18,17 +18,20 @@ import torch
 from numpy.typing import NDArray
 
 from saywhere.build.region_texts import BoxXyxy
+from saywhere.core.errors import InvalidValue
+from saywhere.core.grounded import Grounded
 from saywhere.core.types import Floats32, Progress
 from saywhere.language.coco_aliases import classes_named, names_class
 from saywhere.metrics import cider, lbm_many
-from saywhere.models.grounded import Grounded
 from saywhere.models.patchioner.aggregation import Aggregation, region_weights
 from saywhere.models.patchioner.bridge import Bridge, BridgeConfig, train_bridge
 from saywhere.models.patchioner.consensus import ConsensusConfig
+from saywhere.models.patchioner.eyes import EncoderEyes
 from saywhere.models.patchioner.gap import BridgeGap, Direct, Gap, MemoryGap
 from saywhere.models.patchioner.grounding import NounPhrase, Place, noun_phrases, spread
 from saywhere.models.patchioner.memory import MemoryBank
-from saywhere.models.patchioner.seer import Look, Seer
+from saywhere.models.patchioner.seer import Seer, SeerLook
+from saywhere.models.patchioner.writers import MemoryWriter
 from saywhere.models.search import GenerationConfig
 from saywhere.reproduce.caption_metrics import CaptionMetrics
 from saywhere.reproduce.class_naming import PERSON, class_prompts, naming_measures, zero_shot_measures, zero_shot_ranks
@@ -108,9 +111,8 @@ class _Pointing:
 
 def remembering(seer: Seer, folder: Path) -> CachedEncoder:
     """The seer's encoder and detector, whose views are kept in a folder."""
-    eye: Encoder = seer.encoder
-    if seer.detector is not None:
-        eye = DetectingEncoder(seer.encoder, seer.detector)
+    eyes = eyes_of(seer)
+    eye: Encoder = eyes.encoder if eyes.detector is None else DetectingEncoder(eyes.encoder, eyes.detector)
     return CachedEncoder(eye, folder)
 
 
@@ -133,7 +135,7 @@ def look_at(held: HeldOut, seer: Seer, views: Path, progress: Progress) -> LookR
             for way, by in ways.items():
                 regions = [item.region for item in items]
                 weights = region_weights(regions, look.view.frame, by).astype(np.float32)
-                vectors = look.sight.weighed(weights, regions)
+                vectors = look.aligned.weighed(weights, regions)
                 kept[way] |= {item.item_id: vector for item, vector in zip(items, vectors, strict=True)}
         classes = {item.references[0] for item in grouped[1].get(image_id, [])}
         pointing.pointed |= _pointed(look, sorted(classes))
@@ -151,13 +153,13 @@ def look_at(held: HeldOut, seer: Seer, views: Path, progress: Progress) -> LookR
     return LookResults(found[0], found[1], sets, pointing.pointed, traced, pointing.shown, eye.looked)
 
 
-def _pointed(look: Look, names: Iterable[str]) -> dict[tuple[str, str], BoxXyxy | None]:
+def _pointed(look: SeerLook, names: Iterable[str]) -> dict[tuple[str, str], BoxXyxy | None]:
     """For each class its best box; None if the model would not say that it is there."""
     places = {name: look.find(name) for name in names}
     return {(look.image_id, name): place.box_xyxy if place else None for name, place in places.items()}
 
 
-def _point(look: Look, number: int, narration: PlacedNarration, pointing: _Pointing) -> None:
+def _point(look: SeerLook, number: int, narration: PlacedNarration, pointing: _Pointing) -> None:
     grounded = look.grounded(" ".join(narration.words))
     if len(pointing.shown) < _MOST_SHOWN and all(one.image_id != narration.image_id for one, _ in pointing.shown):
         pointing.shown.append((narration, grounded))
@@ -245,23 +247,38 @@ def beams_title(beams: int) -> str:
 
 def gaps(seer: Seer, bridge: Bridge | None) -> dict[str, Gap]:
     """Every way to close the gap that can be had without learning a decoder anew, and the seer's own if it differs."""
-    bank = seer.bank
+    bank = writer_of(seer).bank
     ways: dict[str, Gap] = {NOTHING: Direct()}
     ways |= {memory_name(temperature): MemoryGap(bank, temperature, nearest=0) for temperature in TEMPERATURES}
     ways[NEAREST] = MemoryGap(bank, _TOP_TEMPERATURE, top=_TOP, nearest=0)
     if bridge is not None:
         ways[BRIDGE] = BridgeGap(bridge)
     if own_gap(seer) not in ways:
-        ways[own_gap(seer)] = seer.gap
+        ways[own_gap(seer)] = writer_of(seer).objects.gap
     return ways
+
+
+def eyes_of(seer: Seer) -> EncoderEyes:
+    """The seer's eyes, whose views are kept."""
+    if not isinstance(seer.eyes, EncoderEyes):
+        raise InvalidValue("seer", f"sees with {type(seer.eyes).__name__}, whose views cannot be kept")
+    return seer.eyes
+
+
+def writer_of(seer: Seer) -> MemoryWriter:
+    """The seer's writer, whose parts the tables exchange."""
+    if not isinstance(seer.writer, MemoryWriter):
+        raise InvalidValue("seer", f"writes with a {type(seer.writer).__name__}, whose parts cannot be exchanged")
+    return seer.writer
 
 
 def own_gap(seer: Seer) -> str:
     """The name of the gap that the seer itself closes."""
-    if isinstance(seer.gap, Direct):
+    gap = writer_of(seer).objects.gap
+    if isinstance(gap, Direct):
         return NOTHING
-    if isinstance(seer.gap, MemoryGap) and seer.gap.top is None:
-        return memory_name(seer.gap.temperature)
+    if isinstance(gap, MemoryGap) and gap.top is None:
+        return memory_name(gap.temperature)
     return SHIPPED
 
 
@@ -334,8 +351,8 @@ class CaptionRows:
             GenerationConfig("beam", beams=key.beams) if key.beams > 1 else GenerationConfig()
         )
         if key.beams == OWN:
-            manners = self.seers[key.writer].manners
-            how = (key.task != "boxes" and manners.whole) or manners.writing
+            own = writer_of(self.seers[key.writer]).objects
+            how = (key.task != "boxes" and own.scenes) or own.generation
         doing = f"captions of {key.task}: {key.way}, {key.gap}, {key.writer}"
         texts = self._texts(of.vectors[key.way], self.seers[key.writer], self.ways[key.gap], how, doing)
         return {item.item_id: text for item, text in zip(of.task.items, texts, strict=True)}
@@ -345,7 +362,7 @@ class CaptionRows:
     ) -> list[str]:
         texts: list[str] = []
         for start in range(0, len(vectors), _AT_ONCE):
-            written, _ = seer.tell(vectors[start : start + _AT_ONCE], how, gap)
+            written, _ = writer_of(seer).write(vectors[start : start + _AT_ONCE], how, gap)
             texts += [one.text for one in written]
             self.progress(doing, len(texts), len(vectors))
         return texts

@@ -19,6 +19,7 @@ import saywhere
 from saywhere import loading
 from saywhere.core import WholeImage
 from saywhere.core.errors import InvalidValue
+from saywhere.models.face import Model
 from saywhere.studio import (
     chat,
     errors,
@@ -31,7 +32,7 @@ from saywhere.studio import (
 )
 from saywhere.studio.collect_desk import CollectDesk
 from saywhere.studio.jobs import Jobs
-from saywhere.studio.looks import Eyes, Model, Worker
+from saywhere.studio.looks import LookService, Worker
 from saywhere.studio.messages import ModelFacts, StatusReply
 from saywhere.studio.narratives import NarrativeStore
 from saywhere.studio.photos import PhotoStore
@@ -58,10 +59,10 @@ def create_app(settings: StudioSettings, seer: Model | None = None) -> FastAPI:
 
     @asynccontextmanager
     async def running(_: FastAPI) -> AsyncIterator[None]:
-        studio.eyes.open()
+        studio.looks.open()
         yield
         await studio.jobs.close()
-        for closing in (studio.eyes, studio.decoder, studio.aligner):
+        for closing in (studio.looks, studio.decoder, studio.aligner):
             closing.close()
 
     routes = (routes_photos, routes_seeing, routes_why, routes_narratives, chat, routes_study, routes_collect)
@@ -121,7 +122,7 @@ def _studio(settings: StudioSettings, seer: Model | None) -> Studio:
         settings,
         PhotoStore(settings.folder / "photos", limits),
         NarrativeStore(settings.folder / "narratives"),
-        Eyes(settings.model if seer is None else seer.name, load, limits),
+        LookService(settings.model if seer is None else seer.name, load, limits),
         Jobs(limits.jobs, limits.listeners),
         Worker("decoder", limits.photo_queue),
         Worker("aligner", limits.photo_queue),
@@ -130,8 +131,10 @@ def _studio(settings: StudioSettings, seer: Model | None) -> Studio:
 
 def _warm(name: str) -> Model:
     """A model that has looked and written once: the first time takes longer than any other."""
-    model: Model = loading.load(name)
-    model.look(Image.new("RGB", (224, 224))).captions([WholeImage()])
+    model = loading.load(name)
+    look = model.look(Image.new("RGB", (224, 224)))
+    if "caption" in model.skills:
+        look.captions([WholeImage()], level=model.levels[0])
     return model
 
 
@@ -144,12 +147,13 @@ async def page() -> FileResponse:
 @router.get("/api/status", tags=["status"])
 async def status(studio: TheStudio) -> StatusReply:
     """Which model there is, what it can do, and the limits."""
-    model, eyes = studio.eyes.model, studio.eyes
+    looks = studio.looks
+    model = looks.model
     facts = ModelFacts(
-        name=eyes.name,
+        name=looks.name,
         ready=model is not None,
-        error=eyes.failure,
-        skills=skill_values(eyes.name, None if model is None else model.skills, eyes.failure),
+        error=looks.failure,
+        skills=skill_values(looks.name, None if model is None else model.skills, looks.failure),
         levels=[] if model is None else list(model.levels),
     )
     return StatusReply(version=saywhere.__version__, model=facts, limits=asdict(studio.settings.limits))

@@ -127,26 +127,26 @@ class ModelsReply(BaseModel):
 @router.get("/models", responses=errors())
 async def models(studio: TheStudio) -> ModelsReply:
     """The model that is loaded."""
-    return ModelsReply(data=[ModelEntry(id=studio.eyes.name)])
+    return ModelsReply(data=[ModelEntry(id=studio.looks.name)])
 
 
 @router.post("/chat/completions", responses={**errors(404, 409, 415, 503), **_STREAM}, response_model=ChatReply)
 async def complete(asked: ChatAsked, studio: TheStudio) -> Response:
     """What the image shows, or each region of it: those of the last message with an image, and of later ones."""
     limits = studio.settings.limits
-    if asked.model not in ("", studio.eyes.name, studio.settings.model):
-        raise UnknownName("model", asked.model, [studio.eyes.name])
+    if asked.model not in ("", studio.looks.name, studio.settings.model):
+        raise UnknownName("model", asked.model, [studio.looks.name])
     url, wanted = _asked_about(asked.messages)
     regions = read_regions(wanted or [WholeRegion(kind="whole")], limits)
     data = _image_bytes(url)
     key = f"chat-{hashlib.sha256(data).hexdigest()}"
-    said = await studio.eyes.ask(
+    said = await studio.looks.ask(
         "caption", key, lambda: clean_photo(data, limits).image, lambda seen: caption_values(seen, regions)
     )
     reply = ChatReply(
         id=f"chatcmpl-{secrets.token_hex(12)}",
         created=int(time.time()),
-        model=studio.eyes.name,
+        model=studio.looks.name,
         choices=[ChatChoice(message=ChatAnswer(content="\n".join(one["text"] for one in said)))],
         saywhere=ChatFacts(captions=said),
     )

@@ -16,6 +16,7 @@ from starlette.requests import ClientDisconnect
 
 from saywhere.assets.errors import AssetUnavailable
 from saywhere.core.errors import InvalidFile, InvalidValue, MissingDependency, SaywhereError, UnknownName
+from saywhere.models.face import MissingSkill
 
 log = logging.getLogger("saywhere.studio")
 _MOST_CHARACTERS = 600
@@ -61,6 +62,8 @@ def reply_to(error: Exception) -> JSONResponse:
         return error_reply(error.status_code, error.code, error.message, error.hint, error.headers)
     if isinstance(error, InvalidValue):
         return error_reply(422, "invalid_value", f"{error.what}: {error.reason}", error.hint)
+    if isinstance(error, MissingSkill):
+        return error_reply(409, "no_skill", str(error), error.hint)
     if isinstance(error, UnknownName):
         nearest = " or ".join(error.did_you_mean)
         return error_reply(

@@ -6,63 +6,21 @@ import asyncio
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
-from saywhere.core import Narrative, Region
 from saywhere.core.errors import SaywhereError
 from saywhere.studio.errors import Refused, busy, log
 from saywhere.studio.settings import Limits
 from saywhere.studio.skills import skill_values
 
 if TYPE_CHECKING:
-    from saywhere.explain.seen import SaidAnswer, SaidWord
-    from saywhere.models.grounded import Grounded
-    from saywhere.models.patchioner.seer import RegionCaption
-    from saywhere.models.updown.answering import Answer
-    from saywhere.vision import PhotoLike, View
+    from saywhere.models.face import Look, Model
+    from saywhere.vision import PhotoLike
 
 T = TypeVar("T")
-
-
-class Looked(Protocol):
-    """A photo, looked at, as the Studio uses it. sight: weighs regions."""
-
-    view: View
-    sight: Any
-
-    @property
-    def question_kinds(self) -> Sequence[str]: ...
-
-    def captions(self, regions: Sequence[Region], *, level: str = "object") -> list[RegionCaption]: ...
-
-    def grounded(self, text: str) -> Grounded: ...
-
-    def narrate(self, most: int) -> Narrative: ...
-
-    def answer(self, question: str, region: Region | None = None) -> Answer: ...
-
-    def word_score(self, region: Region, text: str, index: int, level: str = "object") -> SaidWord: ...
-
-    def answer_score(self, question: str, region: Region | None = None, answer: str = "") -> SaidAnswer: ...
-
-
-class Model(Protocol):
-    """What the Studio needs of a model; `saywhere.load` gives one. levels: of captions, "object" first."""
-
-    name: str
-
-    @property
-    def levels(self) -> Sequence[str]: ...
-
-    @property
-    def skills(self) -> Sequence[str]: ...
-
-    def look(self, photo: PhotoLike, image_id: str = "") -> Looked: ...
-
-    def see(self, view: View, image: None = None, image_id: str = "photo") -> Looked: ...
 
 
 class Worker:
@@ -94,18 +52,18 @@ class LookCache:
 
     def __init__(self, most: int, most_bytes: int) -> None:
         self.most, self.most_bytes, self.bytes = most, most_bytes, 0
-        self._looks: OrderedDict[str, tuple[Looked, int]] = OrderedDict()
+        self._looks: OrderedDict[str, tuple[Look, int]] = OrderedDict()
 
     def __len__(self) -> int:
         return len(self._looks)
 
-    def get(self, key: str) -> Looked | None:
+    def get(self, key: str) -> Look | None:
         if key not in self._looks:
             return None
         self._looks.move_to_end(key)
         return self._looks[key][0]
 
-    def put(self, key: str, look: Looked) -> None:
+    def put(self, key: str, look: Look) -> None:
         self.drop(key)
         # The patches as they were seen, as they were aligned, and one by one for finding texts.
         size = 3 * look.view.patches.nbytes
@@ -128,7 +86,7 @@ class LookReport:
     cached: bool
 
 
-class Eyes:
+class LookService:
     """The model and everything it has seen lately. All of its work is done in one thread.
 
     name: of the model to load, or of the one given. load: gives it; called in that thread when `open` is.
@@ -174,7 +132,7 @@ class Eyes:
 
         return await self._answer(looked)
 
-    async def ask(self, skill: str, key: str, read: Callable[[], PhotoLike], question: Callable[[Looked], T]) -> T:
+    async def ask(self, skill: str, key: str, read: Callable[[], PhotoLike], question: Callable[[Look], T]) -> T:
         """Ask something that takes a skill about a photo, which is looked at first if that was not done lately.
 
         key: the same for the same photo. read: gives the photo.
@@ -211,7 +169,7 @@ class Eyes:
         if model is not None and not facts["has"]:
             raise Refused(409, "no_skill", str(facts["why"]), str(facts["how"]))
 
-    def _look(self, key: str, read: Callable[[], PhotoLike]) -> Looked:
+    def _look(self, key: str, read: Callable[[], PhotoLike]) -> Look:
         model = self.model
         if model is None:
             raise self._no_model()

@@ -234,12 +234,13 @@ class NearSentence(Reply):
 
 
 class CaptionReply(Reply):
-    """text; sure: whether to rely on it; similarity: the cosine with the nearest sentence; score: the mean
-    log-probability of its words; weights: (rows, columns) how much each patch counted, if asked for."""
+    """text; sure: whether to rely on it; similarity: the cosine with the nearest sentence that the model knows, null if
+    it knows none; score: the mean log-probability of its words; weights: (rows, columns) how much each patch counted,
+    if asked for."""
 
     text: str
     sure: bool
-    similarity: float
+    similarity: float | None
     score: float
     nearest: list[NearSentence]
     weights: list[list[float]] | None = None

@@ -11,9 +11,9 @@ from fastapi import APIRouter, Path, Response
 from fastapi.responses import StreamingResponse
 
 from saywhere.core import InvalidValue, Narrative, Region
+from saywhere.models.face import Look
 from saywhere.studio.errors import too_large
 from saywhere.studio.jobs import Job
-from saywhere.studio.looks import Looked
 from saywhere.studio.messages import (
     AnyRegion,
     CaptionsAsked,
@@ -40,7 +40,7 @@ _EVENTS: dict[int | str, dict[str, Any]] = {
 @router.post("/photos/{photo_id}/look", responses=errors(404, 503))
 async def look(photo_id: PhotoPath, studio: TheStudio) -> LookReply:
     """Look at a photo now, so that what is asked next is answered at once."""
-    report = await studio.eyes.look(photo_id, photo_reader(studio, photo_id))
+    report = await studio.looks.look(photo_id, photo_reader(studio, photo_id))
     return LookReply(id=photo_id, grid=list(report.grid), seconds=report.seconds, cached=report.cached)
 
 
@@ -49,7 +49,7 @@ async def captions(photo_id: PhotoPath, asked: CaptionsAsked, studio: TheStudio)
     """What each region shows, at the level asked for; all in one batch on one look."""
     regions = read_regions(asked.regions, studio.settings.limits)
     read = photo_reader(studio, photo_id)
-    said = await studio.eyes.ask(
+    said = await studio.looks.ask(
         level_skill(asked.level),
         photo_id,
         read,
@@ -64,8 +64,8 @@ async def ground(photo_id: PhotoPath, asked: TextAsked, studio: TheStudio) -> Na
     words, most = len(asked.text.split()), studio.settings.limits.text_words
     if words > most:
         raise too_large("the text", words, most, " words")
-    read, eyes = photo_reader(studio, photo_id), studio.eyes
-    return await eyes.ask("ground", photo_id, read, lambda seen: _grounded(seen, asked.text, photo_id, eyes.name))
+    read, looks = photo_reader(studio, photo_id), studio.looks
+    return await looks.ask("ground", photo_id, read, lambda seen: _grounded(seen, asked.text, photo_id, looks.name))
 
 
 @router.post("/photos/{photo_id}/narrate", responses=errors(404, 409, 503))
@@ -73,7 +73,7 @@ async def narrate(photo_id: PhotoPath, studio: TheStudio, asked: TellingAsked | 
     """The photo told by the model, pointing along."""
     most = (asked or TellingAsked()).most
     read = photo_reader(studio, photo_id)
-    return await studio.eyes.ask("narrate", photo_id, read, lambda seen: _told(seen, most, photo_id))
+    return await studio.looks.ask("narrate", photo_id, read, lambda seen: _narrated(seen, most, photo_id))
 
 
 @router.post("/looks", status_code=202, responses=errors(404, 503))
@@ -87,7 +87,7 @@ async def look_at_many(asked: LooksAsked, studio: TheStudio) -> JobStarted:
         looked, failed = [], []
         for photo_id, read in readers.items():
             try:
-                await studio.eyes.look_in_turn(photo_id, read)
+                await studio.looks.look_in_turn(photo_id, read)
                 looked.append(photo_id)
             except (InvalidValue, LookupError) as error:
                 failed.append({"photo": photo_id, "reason": str(error)})
@@ -143,7 +143,7 @@ def read_regions(asked: Sequence[AnyRegion], limits: Limits) -> list[Region]:
 
 
 def caption_values(
-    seen: Looked, regions: Sequence[Region], provenance: bool = False, level: str = "object"
+    seen: Look, regions: Sequence[Region], provenance: bool = False, level: str = "object"
 ) -> list[dict[str, Any]]:
     """What each region shows. A region that the look does not see is said with its number."""
     try:
@@ -151,7 +151,7 @@ def caption_values(
     except InvalidValue:
         _name_the_wrong(seen, regions)
         raise
-    weights = seen.sight.weights(regions).tolist() if provenance else [None] * len(regions)
+    weights = seen.weights(regions).tolist() if provenance else [None] * len(regions)
     return [
         {
             "text": one.text,
@@ -165,7 +165,7 @@ def caption_values(
     ]
 
 
-def _name_the_wrong(seen: Looked, regions: Sequence[Region]) -> None:
+def _name_the_wrong(seen: Look, regions: Sequence[Region]) -> None:
     for i, region in enumerate(regions):
         try:
             region.weights(seen.view.frame)
@@ -173,13 +173,13 @@ def _name_the_wrong(seen: Looked, regions: Sequence[Region]) -> None:
             raise InvalidValue(f"region {i}, {error.what}", error.reason, error.hint) from error
 
 
-def _grounded(seen: Looked, text: str, photo_id: str, model: str) -> NarrativeReply:
+def _grounded(seen: Look, text: str, photo_id: str, model: str) -> NarrativeReply:
     grounded = seen.grounded(text)
     narrative = grounded.narrative(photo_id, origin=model)
     return _reply(narrative, photo_id, grounded.boxes.boxes_xyxy.tolist())
 
 
-def _told(seen: Looked, most: int, photo_id: str) -> NarrativeReply:
+def _narrated(seen: Look, most: int, photo_id: str) -> NarrativeReply:
     narrative = seen.narrate(most)
     return _reply(narrative, photo_id, narrative.word_boxes().boxes_xyxy.tolist())
 

@@ -10,8 +10,8 @@ from fastapi import APIRouter
 from pydantic import Field
 
 from saywhere.core import Region
+from saywhere.models.face import Look
 from saywhere.studio.errors import too_large
-from saywhere.studio.looks import Looked
 from saywhere.studio.messages import AnyRegion, Level, Message, Reply
 from saywhere.studio.routes_photos import PhotoPath
 from saywhere.studio.routes_seeing import level_skill, photo_reader, read_regions
@@ -93,13 +93,13 @@ async def why(photo_id: PhotoPath, asked: WhyWordAsked, studio: TheStudio) -> Re
     [region] = read_regions([asked.region], studio.settings.limits)
     _check_words(asked.text or "", studio)
 
-    def found(seen: Looked) -> ReasonReply:
+    def found(seen: Look) -> ReasonReply:
         from saywhere.explain.seen import why_word
 
         text = asked.text or seen.captions([region], level=asked.level)[0].text
         return _timed(lambda: why_word(seen, region, text, asked.word, asked.method, asked.level))
 
-    return await studio.eyes.ask(level_skill(asked.level), photo_id, photo_reader(studio, photo_id), found)
+    return await studio.looks.ask(level_skill(asked.level), photo_id, photo_reader(studio, photo_id), found)
 
 
 @router.post("/photos/{photo_id}/answer", responses=errors(404, 409, 503))
@@ -107,7 +107,7 @@ async def answer(photo_id: PhotoPath, asked: QuestionAsked, studio: TheStudio) -
     """The answer to a question, about what is pointed at if something is."""
     region = _pointed(asked, studio)
 
-    def answered(seen: Looked) -> AnswerReply:
+    def answered(seen: Look) -> AnswerReply:
         given = seen.answer(asked.question, region)
         return AnswerReply(
             answer=given.text,
@@ -118,7 +118,7 @@ async def answer(photo_id: PhotoPath, asked: QuestionAsked, studio: TheStudio) -
             kinds=list(seen.question_kinds),
         )
 
-    return await studio.eyes.ask("answer", photo_id, photo_reader(studio, photo_id), answered)
+    return await studio.looks.ask("answer", photo_id, photo_reader(studio, photo_id), answered)
 
 
 @router.post("/photos/{photo_id}/why-answer", responses=errors(404, 409, 503))
@@ -126,12 +126,12 @@ async def why_this_answer(photo_id: PhotoPath, asked: WhyAnswerAsked, studio: Th
     """Why a question was answered so."""
     region = _pointed(asked, studio)
 
-    def found(seen: Looked) -> ReasonReply:
+    def found(seen: Look) -> ReasonReply:
         from saywhere.explain.seen import why_answer
 
         return _timed(lambda: why_answer(seen, asked.question, region, asked.method, asked.answer or ""))
 
-    return await studio.eyes.ask("answer", photo_id, photo_reader(studio, photo_id), found)
+    return await studio.looks.ask("answer", photo_id, photo_reader(studio, photo_id), found)
 
 
 def _pointed(asked: QuestionAsked, studio: Studio) -> Region | None:

@@ -11,7 +11,7 @@ from fastapi import Depends, Request, Response
 from fastapi.routing import APIRoute
 
 from saywhere.studio.jobs import Jobs
-from saywhere.studio.looks import Eyes, Worker
+from saywhere.studio.looks import LookService, Worker
 from saywhere.studio.messages import ErrorReply
 from saywhere.studio.narratives import NarrativeStore
 from saywhere.studio.photos import PhotoStore
@@ -25,7 +25,7 @@ class Studio:
     settings: StudioSettings
     photos: PhotoStore
     narratives: NarrativeStore
-    eyes: Eyes
+    looks: LookService
     jobs: Jobs
     decoder: Worker
     aligner: Worker

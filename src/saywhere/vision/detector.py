@@ -100,7 +100,7 @@ class DetectingEncoder(Encoder):
     def look_many(self, photos: Sequence[PhotoLike]) -> list[View]:
         images = [read_photo(photo) for photo in photos]
         return [
-            View(view.frame, view.patches, view.whole, view.attention, self.detector.find(image, self.least_score))
+            view.with_found(self.detector.find(image, self.least_score))
             for image, view in zip(images, self.encoder.look_many(images), strict=True)
         ]
 

@@ -34,6 +34,10 @@ _CLEAR_MODES = ("RGBA", "LA", "PA", "RGBa", "P")
 _PLAIN_MODES = ("1", "L", "RGB", "RGBX", "CMYK", "YCbCr", "HSV")
 
 
+class ReadPhoto(Image.Image):
+    """A photo that `read_photo` has read; reading it again gives itself. What Pillow makes of it is a plain image."""
+
+
 class _Refused(Exception):
     """Why a picture is no photo, before it is known whether it came from a file."""
 
@@ -43,20 +47,30 @@ class _Refused(Exception):
 
 
 def read_photo(photo: PhotoLike) -> Image.Image:
-    """The photo in mode RGB, turned as its camera meant it, transparent parts on white. It is always a copy.
+    """The photo in mode RGB, turned as its camera meant it, transparent parts on white. It is a copy, but for a photo
+    that was read already: that one is given back, so that it is read once on its way through encoders and detectors.
 
     What is wrong with a file is an InvalidFile, with anything else an InvalidValue.
     """
+    if isinstance(photo, ReadPhoto):
+        return photo
     try:
-        if isinstance(photo, np.ndarray):
-            return _decoded(_image_of(photo))
-        if isinstance(photo, bytes):
-            return _decoded(io.BytesIO(photo))
-        return _decoded(photo if isinstance(photo, Image.Image) else Path(photo))
+        read = _decoded(_source(photo))
     except _Refused as refused:
         if isinstance(photo, str | PathLike):
             raise InvalidFile(photo, refused.reason, refused.hint) from refused.__cause__
         raise InvalidValue("photo", refused.reason, refused.hint) from refused.__cause__
+    # Pillow has no way to make an image of another class out of one; both have the same attributes.
+    read.__class__ = ReadPhoto
+    return read
+
+
+def _source(photo: PhotoLike) -> Path | io.BytesIO | Image.Image:
+    if isinstance(photo, np.ndarray):
+        return _image_of(photo)
+    if isinstance(photo, bytes):
+        return io.BytesIO(photo)
+    return photo if isinstance(photo, Image.Image) else Path(photo)
 
 
 def _decoded(source: Path | io.BytesIO | Image.Image) -> Image.Image:

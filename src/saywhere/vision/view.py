@@ -85,6 +85,10 @@ class View:
         object.__setattr__(self, "found", tuple(found))
         object.__setattr__(self, "states", None if states is None else np.array(states, dtype=np.float32))
 
+    def with_found(self, found: Iterable[Found]) -> View:
+        """The same view with these things found in it."""
+        return View(self.frame, self.patches, self.whole, self.attention, found, self.states)
+
     def patch_boxes_xyxy(self) -> NDArray[np.float64]:
         """(rows * cols, 4) where each patch lies, in fractions of the photo, row by row from the top."""
         x, y = self.frame.cell_edges()

@@ -10,17 +10,18 @@ import threading
 import wave
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 import uvicorn
 
-from saywhere.core import Region
+from saywhere.core import Caption, Nearest, Region
 from saywhere.studio.app import create_app
 from saywhere.studio.settings import StudioSettings
 
-from ..conftest import FakeCaption, FakeLook, FakeSeer
+from ..conftest import FakeLook, FakeSeer
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
 
@@ -42,13 +43,12 @@ class Talker(FakeSeer):
 class TalkerLook(FakeLook):
     seer: Talker
 
-    def captions(self, regions: Sequence[Region], *, level: str = "object") -> list[FakeCaption]:
-        captions = super().captions(regions, level=level)
-        for caption in captions:
-            caption.text = self.seer.says.pop(0) if self.seer.says else caption.text
-            caption.sure = not self.seer.unsure
-            near = type("Near", (), {"sentence": caption.text, "cosine": 0.5})
-            caption.nearest = (near,)  # type: ignore[assignment]
+    def captions(self, regions: Sequence[Region], how: Any = None, level: str = "object") -> list[Caption]:
+        captions = []
+        for caption in super().captions(regions, how, level):
+            text = self.seer.says.pop(0) if self.seer.says else caption.text
+            near = (Nearest(text, 0.5),)
+            captions.append(replace(caption, text=text, sure=not self.seer.unsure, nearest=near))
         return captions
 
 

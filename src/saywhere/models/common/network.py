@@ -15,12 +15,14 @@ from saywhere.language.vocabulary import Vocabulary
 from saywhere.models.common.config import ShapeConfig
 from saywhere.models.common.modes import seeded
 from saywhere.models.folder import fit, load_part, save_part
+from saywhere.models.region_source import RegionSource, read_source, save_source
 
 VOCABULARY = "vocabulary.json"
 
 
 class VocabularyNetwork(nn.Module):
     """A network that is made of a config alone. vocabulary: what the word ids mean, if known; `attach` sets it.
+    regions_from: how photos become the regions that it learnt from, as far as it is known.
 
     kind: as config.json names it. config_type: of its config. must_know_words: it is not saved without a vocabulary.
     """
@@ -30,6 +32,7 @@ class VocabularyNetwork(nn.Module):
     must_know_words: ClassVar[bool] = True
     config: Any
     vocabulary: Vocabulary | None = None
+    regions_from: RegionSource | None = None
 
     @classmethod
     def fresh(cls, config: Any, seed: int) -> Self:
@@ -50,6 +53,7 @@ class VocabularyNetwork(nn.Module):
     def save_pretrained(self, folder: str | Path) -> None:
         """Weights, config and vocabularies into a folder; see `saywhere.models.folder`."""
         files = self.vocabulary_files()
+        save_source(folder, self.regions_from)
         save_part(folder, self.kind, self.config.to_dict(), self.state_dict(), files)
         if VOCABULARY not in files:
             (Path(folder) / VOCABULARY).unlink(missing_ok=True)
@@ -64,6 +68,7 @@ class VocabularyNetwork(nn.Module):
         except (InvalidValue, UnknownName, UnicodeDecodeError) as error:
             raise InvalidFile(part.folder / CONFIG, str(error)) from error
         fit(model, part)
+        model.regions_from = read_source(part.folder)
         return model.eval()
 
     def vocabulary_files(self) -> dict[str, bytes]:

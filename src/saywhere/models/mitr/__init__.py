@@ -7,7 +7,7 @@ decode    writing, with kept keys           released  the authors' checkpoints
 skills    caption, ground, narrate, in values of `saywhere.core`
 """
 
-from saywhere.models.grounded import Grounded
+from saywhere.core.grounded import Grounded
 from saywhere.models.mitr.batch import (
     Batch,
     Example,

@@ -26,9 +26,9 @@ from saywhere.core import (
     WordBoxes,
     word_boxes,
 )
+from saywhere.core.grounded import WORDS_PER_S, Grounded
 from saywhere.models.common.batches import padded
 from saywhere.models.common.modes import eval_mode
-from saywhere.models.grounded import WORDS_PER_S, Grounded
 from saywhere.models.mitr import decode
 from saywhere.models.mitr.batch import GUIDED_BOXES, Image, collate_images, guided_boxes
 from saywhere.models.mitr.decode import BEAM
@@ -77,13 +77,18 @@ class Skills:
     def ground(self, images: Sequence[Image], texts: Sequence[str | Sequence[str]]) -> list[Grounded]:
         """A box for every word of each text. A text may be given as words already."""
         _same_length(images, texts, "texts")
-        words = [tuple(text.split()) if isinstance(text, str) else tuple(text) for text in texts]
+        words = [text.split() if isinstance(text, str) else text for text in texts]
+        return self.ground_in(self.memory(images), words)
+
+    def ground_in(self, memory: Memory, texts: Sequence[Sequence[str]]) -> list[Grounded]:
+        """The same for images that are encoded already, and texts as words."""
+        words = [tuple(text) for text in texts]
         pieces = [self.vocabulary.encode(text) for text in words]
         if any(not piece.ids for piece in pieces):
             raise InvalidValue("text", "has no word")
         ids = padded([np.array(piece.ids, dtype=np.int64) for piece in pieces]).to(self.model.device)
         lengths = torch.tensor([len(piece.ids) for piece in pieces], device=self.model.device)
-        boxes = decode.trace(self.model, self._look(images), ids, lengths).cpu().double().numpy()
+        boxes = decode.trace(self.model, memory, ids, lengths).cpu().double().numpy()
         return [
             Grounded(text, boxes_of_words(one, piece.owners, len(text)))
             for text, one, piece in zip(words, boxes, pieces, strict=True)
@@ -95,8 +100,17 @@ class Skills:
         how: GenerationConfig | None = None,
     ) -> list[Grounded]:
         """Words and boxes for each image, from the image alone."""
-        said = decode.joint(self.model, self._look(images), how or self.how)
-        return [self._grounded(one) for one in said]
+        return self.narrate_from(self.memory(images), how)
+
+    def narrate_from(self, memory: Memory, how: GenerationConfig | None = None) -> list[Grounded]:
+        """The same for images that are encoded already."""
+        return [self._grounded(one) for one in decode.joint(self.model, memory, how or self.how)]
+
+    def along(self, memory: Memory, boxes: Sequence[NDArray[np.float32]], how: GenerationConfig) -> list[Hypothesis]:
+        """Words along (n, 5) boxes for each image that is encoded."""
+        device = self.model.device
+        mask = padded([np.ones(len(one), dtype=np.bool_) for one in boxes]).to(device)
+        return decode.caption(self.model, memory, padded(boxes).to(device), mask, how)
 
     def _captions(
         self,
@@ -104,10 +118,7 @@ class Skills:
         boxes: Sequence[NDArray[np.float32]],
         how: GenerationConfig | None,
     ) -> list[str]:
-        device = self.model.device
-        mask = padded([np.ones(len(one), dtype=np.bool_) for one in boxes]).to(device)
-        said = decode.caption(self.model, self._look(images), padded(boxes).to(device), mask, how or self.how)
-        return [self.vocabulary.text(one.tokens) for one in said]
+        return [self.vocabulary.text(one.tokens) for one in self.along(self.memory(images), boxes, how or self.how)]
 
     def _grounded(self, said: Hypothesis) -> Grounded:
         spelled = self.vocabulary.spell(said.tokens)
@@ -116,7 +127,8 @@ class Skills:
         boxes = said.outputs.cpu().double().numpy()
         return Grounded(spelled.words, boxes_of_words(boxes, spelled.owners, len(spelled.words)))
 
-    def _look(self, images: Sequence[Image]) -> Memory:
+    def memory(self, images: Sequence[Image]) -> Memory:
+        """Images, encoded."""
         with eval_mode(self.model):
             return self.model.encode_images(collate_images(images).to(self.model.device))
 

@@ -84,7 +84,9 @@ class MitrTask:
         seed = int(torch.randint(2**31, (), generator=generator))
         if self.baseline:
             return baseline.Baseline.fresh(self.config, self.baseline, seed)
-        return MITR.fresh(self.config, seed).attach(self.prepared.vocabulary)
+        model = MITR.fresh(self.config, seed).attach(self.prepared.vocabulary)
+        model.regions_from = self.prepared.regions_from
+        return model
 
     def train_items(self) -> NarrativeItems:
         return self._train

@@ -23,6 +23,7 @@ from saywhere.models.oscar.config import OBJECT, OscarConfig
 from saywhere.models.oscar.layers import Layer, initialise
 from saywhere.models.oscar.mask import additive, attention_mask, twinned_mask
 from saywhere.models.oscar.words import OwnWords, Words
+from saywhere.models.region_source import RegionSource
 from saywhere.models.search import BEAM, GenerationConfig, Written
 from saywhere.models.tagged_regions import TaggedRegions
 
@@ -37,6 +38,7 @@ class Oscar(nn.Module):
         if words.size > config.words:
             raise InvalidValue("words", f"are {words.size:,}, but the config has room for {config.words:,}")
         self.config, self.reader = config, Reader(config, words)
+        self.regions_from: RegionSource | None = None
         width = config.width
         self.words = nn.Embedding(config.words, width)
         self.positions = nn.Embedding(config.text_slots, width)

@@ -13,12 +13,14 @@ from saywhere.models.folder import fit, load_part, save_part
 from saywhere.models.oscar.config import OscarConfig, checked_levels
 from saywhere.models.oscar.network import Oscar
 from saywhere.models.oscar.words import words_from
+from saywhere.models.region_source import read_source, save_source
 
 KIND = "oscar"
 
 
 def save_oscar(model: Oscar, folder: str | Path, *, half: bool = False) -> None:
     """Write the model's files; each appears whole or not at all."""
+    save_source(folder, model.regions_from)
     save_part(folder, KIND, model.config.to_dict(), model.state_dict(), model.coding.files(), half=half)
 
 
@@ -30,6 +32,7 @@ def load_oscar(source: str | Path, revision: str | None = None) -> Oscar:
     except (InvalidValue, UnknownName, UnicodeDecodeError) as error:
         raise InvalidFile(part.folder, f"is not an Oscar: {error}") from error
     fit(model, part)
+    model.regions_from = read_source(part.folder)
     return model.eval()
 
 
@@ -61,4 +64,5 @@ def with_levels(
                 vectors[wanted.index(level)] = model.levels.weight[number].detach()
         tensors["levels.weight"] = vectors
     made.load_state_dict(tensors)
+    made.regions_from = model.regions_from
     return made.train(model.training)

@@ -94,6 +94,7 @@ class OscarTask:
         if self._base is None:
             model = Oscar.fresh(self.config, self.prepared.vocabulary, seed)
             zero_unknown_word(model.words, self.prepared.vocabulary)
+            model.regions_from = self.prepared.regions_from
             return model
         # What a BERT lacks is drawn anew for each seed.
         base = (
@@ -101,7 +102,9 @@ class OscarTask:
             if self.section.bert
             else self._base
         )
-        return with_levels(base, self.config.levels, self.section.dropout, self.section.attention_dropout).train()
+        model = with_levels(base, self.config.levels, self.section.dropout, self.section.attention_dropout)
+        model.regions_from = self.prepared.regions_from
+        return model.train()
 
     def train_items(self) -> LevelItems:
         return self._train

@@ -11,9 +11,8 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from saywhere.core import InvalidValue
+from saywhere.core import InvalidValue, Nearest
 from saywhere.language.words import plain_words
-from saywhere.models.patchioner.memory import Nearest
 from saywhere.models.search import GenerationConfig
 
 _LONGEST = 4
@@ -61,7 +60,7 @@ class ConsensusConfig:
         )
 
     def references(self, nearest: Sequence[Nearest]) -> list[Nearest]:
-        """The sentences to listen to, of more than enough; short ones if none is long enough."""
+        """The sentences to compare with, out of more than enough; short ones if none is long enough."""
         long = [one for one in nearest if len(one.sentence.split()) >= self.min_words]
         return (long or list(nearest))[: self.nearest]
 

@@ -7,14 +7,16 @@ acts while the decoder learns and leaves nothing to do here; see `objective.nois
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from saywhere.core.errors import InvalidValue
-from saywhere.models.patchioner.bridge import Bridge
 from saywhere.models.patchioner.memory import MemoryBank, Projected, unit_rows
+
+if TYPE_CHECKING:
+    from saywhere.models.patchioner.bridge import Bridge
 
 
 class Gap(Protocol):

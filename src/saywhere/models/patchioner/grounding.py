@@ -14,12 +14,11 @@ from typing import Any
 
 import numpy as np
 
-from saywhere.core import Box, WholeImage, WordBoxes
+from saywhere.core import Box, Grounded, WholeImage, WordBoxes
 from saywhere.core.types import Floats32
 from saywhere.language.coco_aliases import classes_named
 from saywhere.language.phrases import english
-from saywhere.models.grounded import Grounded
-from saywhere.models.patchioner.sight import Sight
+from saywhere.models.patchioner.eyes import AlignedView
 from saywhere.vision import Found
 
 # Bright means above this share of the way from the map's mean to its maximum.
@@ -75,12 +74,12 @@ class NounPhrase:
 class Grounder:
     """Finds phrases in one look. place_bonus: what a cosine or score may gain if the box lies where the phrase says."""
 
-    def __init__(self, sight: Sight, place_bonus: float = 0.1) -> None:
-        self._sight, self._place_bonus = sight, place_bonus
-        self._cells = sight.cell_vectors()
-        found = sorted(sight.view.found, key=lambda one: -one.score)
+    def __init__(self, seen: AlignedView, place_bonus: float = 0.1) -> None:
+        self._seen, self._place_bonus = seen, place_bonus
+        self._cells = seen.cell_vectors()
+        found = sorted(seen.view.found, key=lambda one: -one.score)
         self._offered = [one.box_xyxy for one in found if one.score >= _LEAST_FOUND][:_MOST_FOUND]
-        self._offered_vectors = sight.vectors([Box(*box) for box in self._offered] + [WholeImage()])
+        self._offered_vectors = seen.vectors([Box(*box) for box in self._offered] + [WholeImage()])
 
     def similarity(self, vector: Floats32) -> Floats32:
         """(rows, cols) cosines of every patch with a text's vector."""
@@ -90,9 +89,9 @@ class Grounder:
     def find(self, text: str, vector: Floats32, place: str = "") -> Place:
         """Where a phrase most likely is. vector: of the text, of length 1. place: "left", "top" … if it says so."""
         named = classes_named(text)
-        things = [one for one in self._sight.view.found if one.score >= _SURELY_FOUND and one.name in named]
+        things = [one for one in self._seen.view.found if one.score >= _SURELY_FOUND and one.name in named]
         if not things:
-            known = self._sight.tags is not None and not named.isdisjoint(self._sight.tags.names)
+            known = not named.isdisjoint(self._seen.kinds)
             return replace(self.places(vector, place)[0], missed=known)
 
         def fits(one: Found) -> float:
@@ -100,7 +99,7 @@ class Grounder:
             return one.score + _LARGE * math.sqrt((x2 - x1) * (y2 - y1)) + self._bonus(one.box_xyxy, place)
 
         best = max(things, key=fits)
-        cosine = float(self._sight.vectors([Box(*best.box_xyxy)])[0] @ vector)
+        cosine = float(self._seen.vectors([Box(*best.box_xyxy)])[0] @ vector)
         return Place(best.box_xyxy, cosine, best.name)
 
     def places(self, vector: Floats32, place: str = "") -> list[Place]:
@@ -109,7 +108,7 @@ class Grounder:
         boxes = [*self._offered, (0.0, 0.0, 1.0, 1.0), *bright]
         vectors = self._offered_vectors
         if bright:
-            vectors = np.concatenate([vectors, self._sight.vectors([Box(*box) for box in bright])])
+            vectors = np.concatenate([vectors, self._seen.vectors([Box(*box) for box in bright])])
         cosines = (vectors @ vector).tolist()
         offers = [Place(box, cosine) for box, cosine in zip(boxes, cosines, strict=True)]
         return sorted(offers, key=lambda offer: -(offer.cosine + self._bonus(offer.box_xyxy, place)))
@@ -129,7 +128,7 @@ class Grounder:
         from scipy import ndimage
 
         cosines = self.similarity(vector)
-        x, y = self._sight.view.frame.cell_edges()
+        x, y = self._seen.view.frame.cell_edges()
         boxes = []
         for share in _BRIGHT:
             level = cosines.mean() + share * (cosines.max() - cosines.mean())

@@ -1,119 +1,50 @@
-"""One photo, looked at: captions of regions, texts found in it, narratives, answers; all from the same look."""
+"""One photo, looked at by a seer: captions of regions, texts found in it, narratives, answers; all from one view."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 from PIL import Image
 
-from saywhere.core import AttentionMap, Box, InvalidValue, Narrative, Region, WholeImage
-from saywhere.core.types import Floats32
-from saywhere.models.grounded import Grounded
-from saywhere.models.patchioner.answering import Answer, Answerer, AnswerScore, answer_regions, pointed
-from saywhere.models.patchioner.consensus import ConsensusConfig
-from saywhere.models.patchioner.grounding import Grounder, Place, noun_phrases, spread
-from saywhere.models.patchioner.levels import ABOUT_PEOPLE, OBJECT, PERSON, SCENE
-from saywhere.models.patchioner.memory import Nearest
-from saywhere.models.patchioner.narration import Told, compose, worth_telling
-from saywhere.models.patchioner.sight import Sight, is_scene
-from saywhere.models.patchioner.why import WordScore
-from saywhere.models.region_features import RegionFeatures
-from saywhere.models.search import GenerationConfig
-from saywhere.vision import View
+from saywhere.core import AttentionMap, Box, Caption, Grounded, InvalidValue, Narrative, Region, WholeImage
+from saywhere.core.caption import OBJECT
+from saywhere.models.common.overlaps import pointed
+from saywhere.models.face import Answer, Look, check_level, words_to_find
+from saywhere.models.patchioner.answering import RegionAnswerer, answer_regions
+from saywhere.models.patchioner.eyes import AlignedView
+from saywhere.models.patchioner.writers import Generation
 
 if TYPE_CHECKING:
+    from saywhere.models.patchioner.grounding import Grounder, Place
     from saywhere.models.patchioner.seer import Seer
+    from saywhere.models.patchioner.why import WordScore
+    from saywhere.models.region_features import RegionFeatures
 
 _MOST_TOLD = 4
-_MOST_WORDS = 2000
 
 
-@dataclass(frozen=True, slots=True)
-class RegionCaption:
-    """What a region shows.
+class SeerLook(Look):
+    """One photo, looked at by a seer. aligned: its view in the space of texts."""
 
-    text: the caption. score: the mean log-probability of its words. similarity: the cosine of the region with the
-    nearest sentence of the memory. sure: whether that is near enough to rely on and, of what people do and why, a
-    person was found. nearest: those sentences.
-    """
+    def __init__(self, seer: Seer, aligned: AlignedView, image: Image.Image | None, image_id: str) -> None:
+        super().__init__(seer, aligned.view, image, image_id)
+        self.seer, self.aligned = seer, aligned
+        self.question_kinds = seer.parts.question_kinds
 
-    text: str
-    score: float
-    similarity: float
-    sure: bool
-    nearest: tuple[Nearest, ...] = ()
-
-    @property
-    def confidence(self) -> float:
-        """The geometric mean of its words' probabilities, 0 … 1."""
-        return math.exp(self.score)
-
-    def __str__(self) -> str:
-        return self.text if self.sure else f"{self.text} (unsure)"
-
-
-class Look:
-    """One photo, looked at. view: what the encoder and the detector saw. image: the photo, upright, if it is there."""
-
-    def __init__(self, seer: Seer, image: Image.Image | None, view: View, image_id: str) -> None:
-        self.seer, self.image, self.view, self.image_id = seer, image, view, image_id
-        self.sight = Sight(view, seer.alignment, seer.tags, seer.classes, seer.blend)
-
-    @property
-    def levels(self) -> tuple[str, ...]:
-        """The levels that captions can be asked at: "object", what is there, and those above it that the seer has."""
-        return self.seer.levels
-
-    def caption(
-        self, region: Region | None = None, how: GenerationConfig | ConsensusConfig | None = None, level: str = OBJECT
-    ) -> RegionCaption:
-        """What a region shows; the whole photo by default. level: one of `levels`."""
-        return self.captions([WholeImage() if region is None else region], how, level)[0]
-
-    def scene(self) -> RegionCaption:
-        """Where the photo is taken. A seer without the level "scene" refuses."""
-        return self.caption(level=SCENE)
-
-    def captions(
-        self, regions: Sequence[Region], how: GenerationConfig | ConsensusConfig | None = None, level: str = OBJECT
-    ) -> list[RegionCaption]:
+    def captions(self, regions: Sequence[Region], how: Generation | None = None, level: str = OBJECT) -> list[Caption]:
         """What each region shows. The same, but for rounding, alone and among others. how: by default as the seer does,
         which may take more care with the whole photo and with sets of boxes. level: one of `levels`."""
-        self.seer.told_at(level)
-        if not regions:
-            return []
-        vectors = self.sight.vectors(regions)
-        whole = self.seer.manners.whole
-        if how is not None or whole is None or level != OBJECT:
-            return self.captions_of(vectors, how, level)
-        careful = np.array([is_scene(region) for region in regions])
-        captions: list[RegionCaption | None] = [None] * len(regions)
-        for rows, way in ((np.flatnonzero(careful), whole), (np.flatnonzero(~careful), None)):
-            if len(rows):
-                for row, caption in zip(rows.tolist(), self.captions_of(vectors[rows], way), strict=True):
-                    captions[row] = caption
-        return [caption for caption in captions if caption is not None]
+        check_level(level, self.levels, self.seer.name)
+        written = self.seer.writer.captions(self.aligned, regions, how, level)
+        return [replace(caption, origin=self.seer.name) for caption in written]
 
-    def captions_of(
-        self, vectors: Floats32, how: GenerationConfig | ConsensusConfig | None = None, level: str = OBJECT
-    ) -> list[RegionCaption]:
-        """Captions of (m, d) vectors of length 1."""
-        manners = self.seer.manners
-        own = manners.writing if level == OBJECT else manners.level or manners.writing
-        written, closed = self.seer.tell(vectors, how or own, level=level)
-        nearest = closed.nearest if any(closed.nearest) else self.seer.bank.project(vectors).nearest
-        supposed = level not in ABOUT_PEOPLE or self._may_have_people
-        captions = []
-        for text, near in zip(written, nearest, strict=True):
-            similarity = max(one.cosine for one in near)
-            sure = supposed and similarity >= manners.least_similarity
-            captions.append(RegionCaption(text.text, text.score, similarity, sure, tuple(near)))
-        return captions
+    def weights(self, regions: Sequence[Region]) -> NDArray[np.float32]:
+        return self.aligned.weights(regions)
 
     def similarity(self, text: str) -> AttentionMap:
         """Where a text is: the cosine of every patch with it, above the lowest; even if all patches look the same."""
@@ -128,83 +59,65 @@ class Look:
         best = self._grounder.find(text, self.seer.texts([text])[0])
         return best if self._is_there(best) else None
 
-    def ground(self, text: str) -> Narrative:
-        """Where each word of a text is, as a narrative with even timings and a smooth trace through the boxes.
-
-        Phrases that name things are looked for; the words between them stay with the last thing, see `spread`. A phrase
-        that seems not to be there has no place; if none is there, the trace is empty.
-        """
-        return self.grounded(text).narrative(self.image_id, origin=self.seer.name)
-
     def grounded(self, text: str) -> Grounded:
-        """The same as `ground` without times: each word with its box, exactly as it was found."""
-        words = text.split()
-        if not words:
-            raise InvalidValue("text", "has no word")
-        if len(words) > _MOST_WORDS:
-            raise InvalidValue("text", f"has {len(words):,} words, more than {_MOST_WORDS:,}", "ground it in parts")
-        return self._placed(words)
+        """Each word of a text with its box. Phrases that name things are looked for; the words between them stay with
+        the last thing, see `spread`."""
+        return self._placed(words_to_find(text))
 
     def narrate(self, most: int = _MOST_TOLD) -> Narrative:
         """Words and a trace from the photo alone: the whole first, then at most `most` things that it did not name."""
+        from saywhere.models.patchioner.narration import compose, worth_telling
+
         if most < 0:
             raise InvalidValue("most", f"is {most}, not at least 0")
         things = worth_telling(self.view.found, 2 * most)
-        regions: list[Region] = [WholeImage(), *(Box(*thing.box_xyxy) for thing in things)]
-        whole, *parts = self.captions(regions)
-        sure = [Told(part.text, thing.box_xyxy) for part, thing in zip(parts, things, strict=True) if part.sure]
-        told = compose(whole.text, sure[:most], self._placed)
+        whole, *parts = self.captions([WholeImage(), *(Box(*thing.box_xyxy) for thing in things)])
+        told = compose(whole.text, [part for part in parts if part.sure][:most], self._placed)
         return told.narrative(self.image_id, origin=self.seer.name)
 
     def word_score(self, region: Region, text: str, index: int, level: str = OBJECT) -> WordScore:
-        """How likely the word number `index`, from 0, of a region's caption is, as a function of the patches; for
-        `saywhere.explain.seen.why_word`. Of a caption chosen by consensus, too, the vector that the memory made counts.
-        """
-        return WordScore(self, region, text, index, level)
+        """See `Look.word_score`. Of a caption chosen by consensus, too, the vector that the memory made counts."""
+        from saywhere.models.patchioner.why import WordScore
 
-    @property
-    def question_kinds(self) -> tuple[str, ...]:
-        """Kinds of questions that the seer learnt to answer."""
-        return self.seer.question_kinds
+        return WordScore(self, region, text, index, level)
 
     @cached_property
     def places(self) -> RegionFeatures:
         """What answers are made from; see `answer_regions`."""
-        return answer_regions(self)
+        return answer_regions(self.aligned)
 
     def answer(self, question: str, region: Region | None = None) -> Answer:
-        """The answer to a question about the photo, or about what is pointed at. A seer without an answerer refuses."""
-        [answer] = self._answerer.answer([self.places], [question], [pointed(self, self.places, region)])
+        """The answer to a question about the photo, or about what is pointed at."""
+        answerer = self._answerer
+        fits = pointed(self.places.boxes_xyxy, region, self.view.frame)
+        [answer] = answerer.answer([self.places], [question], [fits])
         return answer
 
-    def answer_score(self, question: str, region: Region | None = None, answer: str = "") -> AnswerScore:
-        """How likely an answer is, as a function of the places; for `saywhere.explain.seen.why_answer`.
-
-        answer: by default the one that is given.
-        """
-        return AnswerScore(self._answerer, self.places, question, pointed(self, self.places, region), answer)
+    def answer_score(self, question: str, region: Region | None = None, answer: str = "") -> Any:
+        answerer = self._answerer
+        fits = pointed(self.places.boxes_xyxy, region, self.view.frame)
+        return answerer.score(self.places, question, fits, answer)
 
     @property
-    def _answerer(self) -> Answerer:
-        if self.seer.answerer is None:
-            raise InvalidValue("question", f"the model {self.seer.name} cannot answer any", "use one that can")
-        return self.seer.answerer
-
-    @property
-    def _may_have_people(self) -> bool:
-        """Whether a person was found, or could not have been."""
-        tags = self.seer.tags
-        return tags is None or PERSON not in tags.names or any(one.name == PERSON for one in self.view.found)
+    def _answerer(self) -> RegionAnswerer:
+        answerer = self.seer.answerer
+        if answerer is None:
+            self._refuse("answer")
+        return answerer
 
     @cached_property
     def _grounder(self) -> Grounder:
-        return Grounder(self.sight)
+        from saywhere.models.patchioner.grounding import Grounder
+
+        return Grounder(self.aligned)
 
     def _is_there(self, place: Place) -> bool:
-        manners = self.seer.manners
-        return bool(place.thing) or place.cosine >= (manners.least_missed if place.missed else manners.least_grounding)
+        limits = self.seer.grounding
+        return bool(place.thing) or place.cosine >= (limits.least_missed if place.missed else limits.least_cosine)
 
     def _placed(self, words: Sequence[str]) -> Grounded:
+        from saywhere.models.patchioner.grounding import noun_phrases, spread
+
         phrases = noun_phrases(words)
         vectors = self.seer.texts([phrase.text for phrase in phrases]) if phrases else ()
         placed = []

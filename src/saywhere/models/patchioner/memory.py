@@ -18,6 +18,7 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 
+from saywhere.core.caption import Nearest
 from saywhere.core.errors import InvalidValue
 from saywhere.models.patchioner.bank_file import Halves, Mapping16, Sentences, open_bank, write_bank
 
@@ -32,15 +33,6 @@ _COLDEST = 1e-6
 _NEGLIGIBLE = 1e-6
 # How far a product of float16 numbers may be off: v rounded (2⁻¹¹ of its length) and the result rounded (2⁻¹²).
 _HALF_ERROR = 2.0**-10
-
-
-@dataclass(frozen=True, slots=True)
-class Nearest:
-    """A sentence of the bank. cosine: with the vector asked about. share: its α, how much of v' it makes up."""
-
-    sentence: str
-    cosine: float
-    share: float
 
 
 @dataclass(frozen=True, slots=True, eq=False)

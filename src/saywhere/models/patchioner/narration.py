@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
-from saywhere.core import WordBoxes
+from saywhere.core import Box, Caption, Grounded, InvalidValue, WordBoxes
 from saywhere.language.phrases import english
-from saywhere.models.grounded import Grounded
 from saywhere.vision import Found
 
 BoxXyxy = tuple[float, float, float, float]
@@ -20,14 +18,6 @@ _FINITE = frozenset({"VBZ", "VBP", "VBD", "MD"})
 """spaCy's tags of verbs that make a sentence."""
 _SAME_THING = 0.5
 """Boxes that share more than this of their union are one thing."""
-
-
-@dataclass(frozen=True, slots=True)
-class Told:
-    """A sentence and the box it is about."""
-
-    text: str
-    box_xyxy: BoxXyxy
 
 
 def worth_telling(found: Sequence[Found], most: int, least_score: float = _LEAST_SCORE) -> list[Found]:
@@ -59,8 +49,11 @@ def overlap(a: BoxXyxy, b: BoxXyxy) -> float:
     return width * height / (areas - width * height)
 
 
-def compose(whole: str, told: Sequence[Told], ground: Callable[[Sequence[str]], Grounded] | None = None) -> Grounded:
-    """Sentences joined into a narrative. ground: finds the words of the first sentence; without it they have no place.
+def compose(
+    whole: str, things: Sequence[Caption], ground: Callable[[Sequence[str]], Grounded] | None = None
+) -> Grounded:
+    """Captions joined into a narrative. things: captions of boxes. ground: finds the words of the first sentence;
+    without it they have no place.
 
     A sentence about a thing that was named before, going by its first noun, is left out.
     """
@@ -69,25 +62,31 @@ def compose(whole: str, told: Sequence[Told], ground: Callable[[Sequence[str]], 
     opening = nowhere if ground is None else ground(first)
     said = set(_nouns(whole))
     words, boxes = list(opening.words), [*opening.boxes.boxes_xyxy]
-    for one in told:
-        named = _nouns(one.text)
+    for one in things:
+        box_xyxy, named = _box(one), _nouns(one.text)
         if not named or named[0] in said:
             continue
         said.update(named)
-        sentence = _sentence(_placed_in_words(one))
+        sentence = _sentence(_placed_in_words(one.text, box_xyxy))
         words += sentence
-        boxes += [np.array(one.box_xyxy)] * len(sentence)
+        boxes += [np.array(box_xyxy)] * len(sentence)
     return Grounded(tuple(words), WordBoxes(np.array(boxes).reshape(-1, 4)))
 
 
-def _placed_in_words(told: Told) -> str:
+def _box(caption: Caption) -> BoxXyxy:
+    if not isinstance(caption.region, Box):
+        raise InvalidValue("caption", f"is of {caption.region.name}, not of a box")
+    return caption.region.xyxy
+
+
+def _placed_in_words(text: str, box_xyxy: BoxXyxy) -> str:
     """ "On the left there is a dog", "there are two dogs", but "on the left, a dog is running"."""
-    place, read = where(told.box_xyxy), english()(told.text)
+    place, read = where(box_xyxy), english()(text)
     if any(token.tag_ in _FINITE for token in read):
-        return f"{place}, {told.text}"
+        return f"{place}, {text}"
     chunk = next(iter(read.noun_chunks), None)
     many = chunk is not None and chunk.root.tag_ in ("NNS", "NNPS")
-    return f"{place} there {'are' if many else 'is'} {told.text}"
+    return f"{place} there {'are' if many else 'is'} {text}"
 
 
 def where(box_xyxy: BoxXyxy) -> str:

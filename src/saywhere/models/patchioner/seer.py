@@ -1,4 +1,4 @@
-"""Look once, ask often: an encoder, its alignment, a memory and a writer, joined.
+"""Look once, ask often: eyes that see a photo in the space of texts, and a writer that puts regions into words.
 
 seer = open_seer("folder")                      # or saywhere.load(…), by name
 look = seer.look("kitchen.jpg")                 # heavy, once
@@ -11,45 +11,46 @@ look.scene()                                    # where the photo is taken, if t
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
-from functools import cached_property
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from PIL import Image
 
 from saywhere.core import InvalidFile, InvalidValue, UnknownName
+from saywhere.core.caption import SCENE
 from saywhere.core.types import Floats32
-from saywhere.models.patchioner.alignment import Alignment, LinearAlignment
-from saywhere.models.patchioner.answering import Answerer, checked_answerer
-from saywhere.models.patchioner.consensus import ConsensusConfig, InverseFrequency, consensus
+from saywhere.models.face import name_of
+from saywhere.models.patchioner.alignment import LinearAlignment
+from saywhere.models.patchioner.answering import RegionAnswerer, checked_answerer
+from saywhere.models.patchioner.consensus import ConsensusConfig
 from saywhere.models.patchioner.decoder import PrefixDecoder
-from saywhere.models.patchioner.gap import Direct, Gap, MemoryGap
-from saywhere.models.patchioner.levels import OBJECT, SCENE, check_level, checked_levels
-from saywhere.models.patchioner.look import Look, RegionCaption
-from saywhere.models.patchioner.memory import MemoryBank, Projected
+from saywhere.models.patchioner.eyes import Blend, EncoderEyes, Eyes
+from saywhere.models.patchioner.gap import Direct, MemoryGap
+from saywhere.models.patchioner.look import SeerLook
+from saywhere.models.patchioner.memory import MemoryBank
 from saywhere.models.patchioner.seer_config import SeerConfig, read_config, save_config
-from saywhere.models.patchioner.sight import Blend
 from saywhere.models.patchioner.tags import ClassNames, Tags
-from saywhere.models.search import GenerationConfig, Writer, Written
-from saywhere.models.updown.vqa import UpDnVqa
-from saywhere.vision import Encoder, Found, PhotoLike, View, read_photo
+from saywhere.models.patchioner.writers import Generation, MemoryWriter, RegionWriter, VectorWriter
+from saywhere.models.registry import embedded, open_answerer
+from saywhere.models.search import GenerationConfig
+from saywhere.vision import Encoder, PhotoLike, View, read_photo
 
 if TYPE_CHECKING:
     from saywhere.language.embed import TextEncoder
 
 __all__ = [
-    "SKILLS",
-    "Look",
-    "Manners",
-    "RegionCaption",
+    "GroundingConfig",
+    "OptionalParts",
     "Seer",
     "SeerConfig",
+    "SeerLook",
     "class_names",
     "open_seer",
+    "open_with_writer",
     "read_config",
-    "replace_found",
     "save_config",
 ]
 
@@ -57,191 +58,158 @@ SKILLS = ("caption", "ground", "narrate")
 """Of every seer; one with an answerer has "answer", too, and one that tells where photos are taken "scene"."""
 _FEWEST_WORDS = 3
 """Of a caption above objects, "in a kitchen"."""
-_HEARD_OF = 3
-"""So many times more sentences are fetched than are heard, because short ones are not."""
 
 
 @dataclass(frozen=True, slots=True)
-class Manners:
-    """How a seer behaves.
+class GroundingConfig:
+    """When a phrase is found: from this cosine on. least_missed: if the detector knows such things and surely found
+    none."""
 
-    least_similarity: a caption is sure from this cosine with the nearest sentence on. least_grounding: a phrase is
-    found from this cosine on; least_missed: if the detector knows such things and surely found none. writing: how
-    words are chosen. whole: how they are chosen for scenes (the whole photo, sets of boxes), if otherwise: they are
-    worth more time. level: how they are chosen for captions above objects, if otherwise.
-    """
-
-    least_similarity: float = 0.0
-    least_grounding: float = 0.0
+    least_cosine: float = 0.0
     least_missed: float = 0.0
-    writing: GenerationConfig = field(default_factory=GenerationConfig)
-    whole: GenerationConfig | ConsensusConfig | None = None
-    level: GenerationConfig | ConsensusConfig | None = None
+
+
+def _open_text_encoder() -> TextEncoder:
+    from saywhere.language.embed import open_text_encoder
+
+    return open_text_encoder()
+
+
+@dataclass(frozen=True, slots=True)
+class OptionalParts:
+    """What a seer opens when it is first asked for. text_encoder: reads texts that are to be found. answerer: answers
+    questions from `answer_regions`. question_kinds: that it learnt to answer, as people would ask them."""
+
+    text_encoder: Callable[[], TextEncoder] = _open_text_encoder
+    answerer: Callable[[], RegionAnswerer] | None = None
+    question_kinds: tuple[str, ...] = ()
 
 
 class Seer:
-    """Everything that is needed to look at photos and to talk about them.
-
-    detector, tags: both or none. names: what the encoder's own classifier calls things. bank: gives each caption its
-    nearest sentences, whatever the gap is closed with. answerer: answers questions from `answer_regions`.
-    question_kinds: kinds of questions that it learnt to answer, as people would ask them. level_writer: tells regions
-    at `levels` above objects, from what `level_gap` makes of their vectors; both or none.
-    """
+    """Everything that is needed to look at photos and to talk about them."""
 
     def __init__(
         self,
-        encoder: Encoder,
-        alignment: Alignment,
-        gap: Gap,
-        writer: Writer,
-        *,
-        bank: MemoryBank,
-        text_encoder: TextEncoder | None = None,
-        detector: Any = None,
-        tags: Tags | None = None,
-        classes: ClassNames | None = None,
-        blend: Blend | None = None,
-        manners: Manners | None = None,
-        answerer: Answerer | None = None,
-        question_kinds: Sequence[str] = (),
-        level_writer: Writer | None = None,
-        levels: Sequence[str] = (),
-        level_gap: MemoryGap | Direct | None = None,
+        eyes: Eyes,
+        writer: RegionWriter,
+        parts: OptionalParts | None = None,
+        grounding: GroundingConfig | None = None,
         name: str = "seer",
     ) -> None:
-        if (detector is None) != (tags is None):
-            raise InvalidValue("seer", "a detector and tags for what it finds come together")
-        self.encoder, self.alignment, self.gap, self.writer, self.bank = encoder, alignment, gap, writer, bank
-        self.detector, self.tags, self.classes = detector, tags, classes
-        self.blend, self.manners, self.name = blend or Blend(), manners or Manners(), name
-        self.answerer = None if answerer is None else checked_answerer(answerer, alignment.size)
-        self.question_kinds = tuple(question_kinds)
-        self.levels = (OBJECT, *checked_levels(levels, level_writer))
-        self.level_writer, self.level_gap = level_writer, level_gap or Direct()
-        self._text_encoder = text_encoder
+        self.eyes, self.writer, self.name = eyes, writer, name
+        self.parts, self.grounding = parts or OptionalParts(), grounding or GroundingConfig()
 
     @property
     def skills(self) -> tuple[str, ...]:
         """What it can do."""
-        answers = () if self.answerer is None else ("answer",)
+        answers = () if self.parts.answerer is None else ("answer",)
         return (*SKILLS, *answers, *((SCENE,) if SCENE in self.levels else ()))
 
     @property
-    def text_encoder(self) -> TextEncoder:
-        """What reads texts; opened when the first text is to be found."""
-        if self._text_encoder is None:
-            from saywhere.language.embed import open_text_encoder
+    def levels(self) -> tuple[str, ...]:
+        return self.writer.levels
 
-            self._text_encoder = open_text_encoder()
-        return self._text_encoder
-
-    def look(self, photo: PhotoLike, image_id: str = "") -> Look:
-        """One photo. image_id: what narratives call it; by default the file's name without its ending."""
-        image = read_photo(photo)
-        name = image_id or (Path(photo).stem if isinstance(photo, str | Path) else "photo")
-        view = self.encoder.look(image)
-        if self.detector is not None:
-            view = replace_found(view, self.detector.find(image))
-        return Look(self, image, view, name)
-
-    def see(self, view: View, image: Image.Image | None = None, image_id: str = "photo") -> Look:
-        """Go on with a view that was made before, by this seer's encoder and detector."""
-        return Look(self, image, view, image_id)
+    @property
+    def generation(self) -> GenerationConfig:
+        return self.writer.generation
 
     @cached_property
-    def rarity(self) -> InverseFrequency:
-        """How rare words are in the memory; counted when the first caption is written by consensus."""
-        return InverseFrequency(self.bank.sentences)
+    def text_encoder(self) -> TextEncoder:
+        """What reads texts; opened when the first text is to be found."""
+        return self.parts.text_encoder()
 
-    def told_at(self, level: str) -> tuple[Writer, Gap]:
-        """The writer of a level and how the gap is closed for it. A level that the seer does not know is refused."""
-        check_level(level, self.levels, self.name)
-        if level == OBJECT or self.level_writer is None:
-            return self.writer, self.gap
-        return self.level_writer, self.level_gap
+    @cached_property
+    def answerer(self) -> RegionAnswerer | None:
+        """What answers questions, if there is such a part; opened when the first question is asked."""
+        return None if self.parts.answerer is None else checked_answerer(self.parts.answerer(), self.eyes.size)
 
-    def tell(
-        self, vectors: Floats32, way: GenerationConfig | ConsensusConfig, gap: Gap | None = None, level: str = OBJECT
-    ) -> tuple[list[Written], Projected]:
-        """A text for each of (m, d) vectors of length 1, and what was made of the vectors before. gap: how to close
-        it; by default as the level has it."""
-        writer, own_gap = self.told_at(level)
-        closed = (gap or own_gap).close(vectors)
-        prompts = None if level == OBJECT else (level,) * len(vectors)
-        if isinstance(way, GenerationConfig):
-            return writer.write(closed.vectors, way, prompts), closed
-        if not isinstance(writer, PrefixDecoder):
-            kind = type(writer).__name__
-            raise InvalidValue("consensus", f"needs a writer that draws several texts, not a {kind}")
-        careful = [writer.write(rows, way.careful, prompts) for rows in (closed.vectors, vectors)]
-        drawn = writer.draw(closed.vectors, way.draws, way.drawing, prompts)
-        near_each = self.bank.project(vectors, nearest=_HEARD_OF * way.nearest).nearest
-        chosen = []
-        for first, second, others, near in zip(*careful, drawn, near_each, strict=True):
-            candidates = [first, second, *others]
-            best = consensus([text.text for text in candidates], way.references(near), self.rarity, way.softness)
-            chosen.append(candidates[best])
-        return chosen, closed
+    def look(self, photo: PhotoLike, image_id: str = "") -> SeerLook:
+        """One photo. image_id: what narratives call it; by default the file's name without its ending."""
+        image = read_photo(photo)
+        return self.see(self.eyes.look(image), image, name_of(photo, image_id))
+
+    def see(self, view: View, image: Image.Image | None = None, image_id: str = "photo") -> SeerLook:
+        """Go on with a view that was made before, by this seer's eyes."""
+        return SeerLook(self, self.eyes.align(view), image, image_id)
 
     def texts(self, texts: Sequence[str]) -> Floats32:
         """(n, d) vectors of length 1, in the space of regions."""
-        return self.alignment.texts(self.text_encoder.embed(list(texts)))
+        return self.eyes.texts(self.text_encoder.embed(list(texts)))
 
 
-def replace_found(view: View, found: Sequence[Found]) -> View:
-    """The same view with these things found in it."""
-    return View(view.frame, view.patches, view.whole, view.attention, tuple(found))
-
-
-def open_seer(folder: str | Path, writer: str = "", *, encoder: Encoder | None = None, detector: Any = None) -> Seer:
-    """A seer from its folder. writer: which of its writers. encoder, detector: instead of those it names."""
-    from saywhere.vision import open_encoder
-
+def open_seer(folder: str | Path, writer: str = "", *, eyes: EncoderEyes | None = None) -> Seer:
+    """A seer from its folder. writer: which of its writers. eyes: instead of those it names."""
     root = Path(folder)
     config = read_config(root)
     default = next(iter(config.writers))
     chosen = writer or default
     if chosen not in config.writers:
         raise UnknownName("writer", chosen, config.writers)
-    eye: Any = encoder or open_encoder(config.encoder, config.input_px)
+    bank = MemoryBank.load(root / "memory.safetensors")
+    gaps: dict[str, MemoryGap | Direct] = {"memory": MemoryGap(bank, config.temperature), "direct": Direct()}
+    objects = VectorWriter(
+        PrefixDecoder.from_pretrained(root / config.writers[chosen]),
+        gaps[config.gap],
+        _searching(config.beams, config.no_repeat),
+        ConsensusConfig(draws=config.draws, no_repeat=config.no_repeat) if config.draws else None,
+    )
+
+    def above() -> VectorWriter:
+        decoder = PrefixDecoder.from_pretrained(root / config.level_writer)
+        return VectorWriter(decoder, gaps[config.level_gap], _level_generation(config))
+
+    return Seer(
+        eyes or open_eyes(root, config),
+        MemoryWriter(bank, objects, config.levels, above if config.levels else None, config.least_similarity),
+        OptionalParts(
+            answerer=partial(open_answerer, root / config.answers) if config.answers else None,
+            question_kinds=tuple(config.question_kinds),
+        ),
+        GroundingConfig(config.least_grounding, config.least_missed),
+        config.name if chosen == default else f"{config.name}:{chosen}",
+    )
+
+
+def open_eyes(folder: Path, config: SeerConfig, *, encoder: Encoder | None = None, detector: Any = None) -> EncoderEyes:
+    """The eyes of a seer's folder. encoder, detector: instead of those it names."""
+    from saywhere.vision import open_encoder
+
+    looking: Any = encoder or open_encoder(config.encoder, config.input_px)
     if config.detector and detector is None:
         from saywhere.vision.detector import open_detector
 
         detector = open_detector()
-    bank = MemoryBank.load(root / "memory.safetensors")
-    gaps: dict[str, MemoryGap | Direct] = {"memory": MemoryGap(bank, config.temperature), "direct": Direct()}
-    return Seer(
-        eye,
-        LinearAlignment.from_pretrained(root / "alignment"),
-        gaps[config.gap],
-        PrefixDecoder.from_pretrained(root / config.writers[chosen]),
-        bank=bank,
-        detector=detector,
-        tags=Tags.from_pretrained(root / "tags") if config.detector else None,
-        classes=class_names(root / "classes", eye) if config.class_names else None,
-        blend=Blend(**config.blend),
-        manners=_manners(config),
-        answerer=Answerer(UpDnVqa.from_pretrained(root / config.answers)) if config.answers else None,
-        question_kinds=config.question_kinds,
-        level_writer=PrefixDecoder.from_pretrained(root / config.level_writer) if config.levels else None,
-        levels=config.levels,
-        level_gap=gaps[config.level_gap],
-        name=config.name if chosen == default else f"{config.name}:{chosen}",
+    return EncoderEyes(
+        looking,
+        LinearAlignment.from_pretrained(folder / "alignment"),
+        detector,
+        Tags.from_pretrained(folder / "tags") if config.detector else None,
+        class_names(folder / "classes", looking) if config.class_names else None,
+        Blend(**config.blend),
     )
 
 
-def _manners(config: SeerConfig) -> Manners:
-    return Manners(
-        config.least_similarity,
-        config.least_grounding,
-        config.least_missed,
-        _searching(config.beams, config.no_repeat),
-        ConsensusConfig(draws=config.draws, no_repeat=config.no_repeat) if config.draws else None,
-        _level_manners(config) if config.levels else None,
-    )
+def open_with_writer(folder: str | Path, part: str = "", *, base: Seer | None = None) -> Seer:
+    """A decoder that somebody trained, with the eyes and the memory of the model that comes with the package.
+
+    base: a seer to take them from instead. The decoder must have learnt from vectors of the same text encoder.
+    """
+    if part:
+        raise UnknownName("writer", part, ())
+    seer = base or open_seer(embedded())
+    decoder = PrefixDecoder.from_pretrained(folder)
+    reads, sees = decoder.config.vector_size, seer.eyes.size
+    if reads != sees:
+        raise InvalidFile(folder, f"reads vectors of {reads} numbers, but those of {seer.name} have {sees}")
+    if not isinstance(seer.writer, MemoryWriter):
+        raise InvalidFile(folder, f"reads vectors of texts, which the writer of {seer.name} has no memory of")
+    own = VectorWriter(decoder, seer.writer.objects.gap, seer.writer.generation)
+    writer = MemoryWriter(seer.writer.bank, own, least_similarity=seer.writer.least_similarity)
+    parts = OptionalParts(seer.parts.text_encoder)
+    return Seer(seer.eyes, writer, parts, seer.grounding, Path(folder).resolve().name)
 
 
-def _level_manners(config: SeerConfig) -> GenerationConfig | ConsensusConfig:
+def _level_generation(config: SeerConfig) -> Generation:
     if config.level_draws:
         return ConsensusConfig(
             config.level_beams, config.level_draws, no_repeat=config.no_repeat, min_words=_FEWEST_WORDS

@@ -10,8 +10,8 @@ import msgspec
 
 from saywhere.atomic import write_atomic
 from saywhere.core import InvalidFile, InvalidValue, UnknownName
+from saywhere.models.patchioner.eyes import Blend
 from saywhere.models.patchioner.levels import check_names
-from saywhere.models.patchioner.sight import Blend
 
 CONFIG = "seer.json"
 GAPS = ("memory", "direct")
@@ -19,7 +19,7 @@ GAPS = ("memory", "direct")
 
 class SeerConfig(msgspec.Struct, forbid_unknown_fields=True):
     """seer.json. encoder, input_px: what looks. gap: "memory" or "direct". writers: folders by name; the first is
-    the default. class_names: whether the encoder's classifier helps. blend, manners: see those classes.
+    the default. class_names: whether the encoder's classifier helps. blend: see that class.
     beams, no_repeat: see `GenerationConfig`. draws: for whole photos, see `ConsensusConfig`; 0: as regions.
     answers: the folder of the network that answers questions, if there is one. question_kinds: see `Seer`.
     levels: of captions above objects, such as "scene"; level_writer: the folder of what writes them; both or none.

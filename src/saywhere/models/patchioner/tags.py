@@ -6,87 +6,26 @@ alignment has hardly seen, so their names, as text vectors, are added to what th
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import torch
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from saywhere.core import Box, Frame, InvalidFile, InvalidValue, Point, Region, Trace
+from saywhere.core import InvalidFile, InvalidValue
 from saywhere.core.types import Floats32
+from saywhere.models.common.overlaps import Overlaps
 from saywhere.models.folder import load_part, save_part
-from saywhere.vision import Found
 
 _KIND = "patchioner-tags"
 # How much a thing that fills little of a region counts there: share of the region it covers, to this power.
 _REACH = 0.3
-_FAINTEST = 0.02
-"""Things found with less certainty than this are not counted."""
 _COUNTED = 0.2
 """Things found with less certainty than this are not counted one by one."""
 _FIT = 0.7
 _TOUCH = 0.1
 """A line drawn over a thing means all of it, so how little of the thing it covers matters hardly."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Overlaps:
-    """How regions and things found lie on each other.
-
-    scores: (t,) of the things. kinds: (t,) the number of each one's name. of_thing: (m, t) the share of each thing that
-    lies in each region. of_region: (m, t) the share of each region that the thing covers. areal: (m,) whether the
-    region is an area, which is meant to fit what it shows, rather than a line or a point on it.
-    """
-
-    scores: Floats32
-    kinds: NDArray[np.intp]
-    of_thing: Floats32
-    of_region: Floats32
-    areal: NDArray[np.bool_]
-
-
-def overlaps(
-    found: Sequence[Found],
-    names: Sequence[str],
-    weights: Floats32,
-    frame: Frame,
-    regions: Sequence[Region] | None = None,
-) -> Overlaps:
-    """weights: (m, rows, cols) of the regions. regions: themselves, if known: boxes are then compared exactly, where
-    the grid is too coarse for small ones."""
-    place = {name: number for number, name in enumerate(names)}
-    counted = [one for one in found if one.score >= _FAINTEST and one.name in place]
-    scores = np.array([one.score for one in counted], dtype=np.float32)
-    kinds = np.array([place[one.name] for one in counted], dtype=np.intp)
-    areal = np.array([not isinstance(one, Point | Trace) for one in regions or ()] or [True] * len(weights), dtype=bool)
-    shape = len(weights), len(counted)
-    of_thing, of_region = np.zeros(shape, np.float32), np.zeros(shape, np.float32)
-    if counted and len(weights):
-        covered = np.stack([frame.coverage(one.box_xyxy).ravel() for one in counted])
-        flat = weights.reshape(len(weights), -1)
-        of_region = (flat / flat.sum(axis=1, keepdims=True) @ covered.T).astype(np.float32)
-        inside = flat / flat.max(axis=1, keepdims=True)
-        for number, cells in enumerate(covered):
-            # A thing that lies wholly in padding covers no cell.
-            of_thing[:, number] = np.minimum(cells, inside).sum(axis=1) / max(cells.sum(), 1e-9)
-        boxes = np.array([one.box_xyxy for one in counted])
-        for row, region in enumerate(regions or ()):
-            if isinstance(region, Box):
-                of_thing[row], of_region[row] = _box_shares(region, boxes)
-    return Overlaps(scores, kinds, of_thing, of_region, areal)
-
-
-def _box_shares(region: Box, boxes_xyxy: NDArray[np.float64]) -> tuple[Floats32, Floats32]:
-    """Shares of (t, 4) boxes in a region, and of the part of the region that lies in the photo in each of them."""
-    left, top, right, bottom = np.clip(region.xyxy, 0, 1)
-    x1, y1, x2, y2 = boxes_xyxy.T
-    width = np.clip(np.minimum(x2, right) - np.maximum(x1, left), 0, None)
-    height = np.clip(np.minimum(y2, bottom) - np.maximum(y1, top), 0, None)
-    area = max((right - left) * (bottom - top), 1e-12)
-    common = width * height
-    return (common / ((x2 - x1) * (y2 - y1))).astype(np.float32), (common / area).astype(np.float32)
 
 
 def tag_features(lying: Overlaps, names: int) -> Floats32:

@@ -2,8 +2,9 @@
 
     patches → weighed mean → alignment → + the detector's names → length 1 → + class names → memory → decoder → word
 
-It gives the numbers that `Sight`, the gap and the decoder give. The detector's names follow from boxes and not from
-patches: here they stay as they are, whatever becomes of the patches, and `without_names` says what they were worth.
+It gives the numbers that `AlignedView`, the gap and the decoder give. The detector's names follow from boxes and not
+from patches: here they stay as they are, whatever becomes of the patches, and `without_names` says what they were
+worth.
 """
 
 from __future__ import annotations
@@ -17,18 +18,20 @@ import torch
 from torch import Tensor
 
 from saywhere.core import InvalidValue, Region, WholeImage
+from saywhere.core.caption import OBJECT
 from saywhere.language.vocabulary import END_ID
 from saywhere.models.common.modes import eval_mode
+from saywhere.models.face import check_level
 from saywhere.models.patchioner.alignment import Alignment, LinearAlignment, Talk2DinoAlignment
 from saywhere.models.patchioner.decoder import PrefixDecoder
+from saywhere.models.patchioner.eyes import Names
 from saywhere.models.patchioner.gap import Direct, Gap, MemoryGap
 from saywhere.models.patchioner.layers import unit
-from saywhere.models.patchioner.levels import OBJECT
 from saywhere.models.patchioner.memory import MemoryBank
-from saywhere.models.patchioner.sight import Names
+from saywhere.models.patchioner.writers import MemoryWriter
 
 if TYPE_CHECKING:
-    from saywhere.models.patchioner.seer import Look
+    from saywhere.models.patchioner.look import SeerLook
 
 _ROWS = 1024
 """Sentences of the memory that are read at once for a gradient."""
@@ -54,25 +57,28 @@ class WordScore:
     grid: rows and columns. level: which the caption is of.
     """
 
-    def __init__(self, look: Look, region: Region, text: str, index: int, level: str = OBJECT) -> None:
-        seer = look.seer
-        writer, gap = seer.told_at(level)
-        self.gap = _followed(gap)
-        self.writer = _spoken_by(writer)
-        self.classes = seer.classes if seer.blend.classes else None
-        self.loudness, self.alignment = seer.blend.classes, seer.alignment
+    def __init__(self, look: SeerLook, region: Region, text: str, index: int, level: str = OBJECT) -> None:
+        check_level(level, look.levels, look.seer.name)
+        seen, writer = look.aligned, look.seer.writer
+        if not isinstance(writer, MemoryWriter):
+            raise InvalidValue("writer", f"words of a {type(writer).__name__} cannot be explained")
+        own = writer.at(level)
+        self.gap = _followed(own.gap)
+        self.writer = _spoken_by(own.decoder)
+        self.classes = seen.classes if seen.blend.classes else None
+        self.loudness, self.alignment = seen.blend.classes, seen.alignment
         self.grid = look.view.frame.grid
         patches = torch.from_numpy(np.array(look.view.patches.reshape(self.grid[0] * self.grid[1], -1)))
-        weights = look.sight.weights([region])
-        flat, average = (torch.from_numpy(one.reshape(-1)) for one in (weights, look.sight.weights([WholeImage()])))
+        weights = seen.weights([region])
+        flat, average = (torch.from_numpy(one.reshape(-1)) for one in (weights, seen.weights([WholeImage()])))
         self.cells = flat.nonzero()[:, 0]
         self.average = average @ patches
         self.weights = flat[self.cells]
         self.basis, spanned = torch.linalg.qr((patches - self.average)[self.cells].T)
         self.features = spanned.T.contiguous()
-        self.names = look.sight.names(weights, [region])
+        self.names = seen.names(weights, [region])
         # As if the detector had found nothing: what was learnt for that is the offset alone.
-        quiet = None if seer.tags is None else seer.tags.offset[None]
+        quiet = None if seen.tags is None else seen.tags.offset[None]
         self.silent = None if quiet is None else Names(quiet, np.zeros_like(quiet))
         self._place = _place(self.writer, text, index, "" if level == OBJECT else level)
 
@@ -98,7 +104,7 @@ class WordScore:
         return self._score(self.vectors(pooled, self.names))
 
     def vectors(self, pooled: Tensor, names: Names | None) -> Tensor:
-        """(n, size) vectors of length 1, as `Sight.weighed` gives them, from (n, k) means of features."""
+        """(n, size) vectors of length 1, as `AlignedView.weighed` gives them, from (n, k) means of features."""
         seen = pooled @ self.basis.T + self.average
         joined = _aligned(self.alignment, seen)
         if names is not None:
@@ -183,13 +189,13 @@ def _summed(bank: MemoryBank, vectors: Tensor, temperature: float, bounds: Tenso
     return total
 
 
-def _aligned(alignment: Alignment, features: Tensor) -> Tensor:
+def _aligned(alignment: Alignment | None, features: Tensor) -> Tensor:
     """What `Alignment.patches` does, in a form that gradients can follow. Both ways are linear in the features."""
     if isinstance(alignment, LinearAlignment):
         # Without dropout, whatever the module is doing.
         aligned: Tensor = alignment.linear((features - alignment.mean) / alignment.scale)
         return aligned
-    if isinstance(alignment, Talk2DinoAlignment):
+    if alignment is None or isinstance(alignment, Talk2DinoAlignment):
         return features
     raise InvalidValue("alignment", f"gradients cannot follow a {type(alignment).__name__}")
 

@@ -7,7 +7,7 @@ objective  losses, and scores to explain     answering  answers in words; decode
 """
 
 from saywhere.models.region_features import RegionFeatures
-from saywhere.models.updown.answering import Answer, Answerer
+from saywhere.models.updown.answering import Answerer
 from saywhere.models.updown.answers import AnswerVocabulary
 from saywhere.models.updown.batch import (
     CaptionBatch,
@@ -19,7 +19,7 @@ from saywhere.models.updown.batch import (
 )
 from saywhere.models.updown.captioner import CaptionerOutput, UpDnCaptioner
 from saywhere.models.updown.config import UpDnCaptionConfig, UpDnConfig
-from saywhere.models.updown.decode import Caption, caption
+from saywhere.models.updown.decode import caption
 from saywhere.models.updown.objective import answer_accuracy, answer_loss, answer_score, caption_loss, word_score
 from saywhere.models.updown.prepared import (
     Captions,
@@ -32,10 +32,8 @@ from saywhere.models.updown.prepared import (
 from saywhere.models.updown.vqa import UpDnVqa, VqaOutput
 
 __all__ = [
-    "Answer",
     "AnswerVocabulary",
     "Answerer",
-    "Caption",
     "CaptionBatch",
     "CaptionItem",
     "CaptionerOutput",

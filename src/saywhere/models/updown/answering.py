@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 import torch
@@ -14,6 +14,7 @@ from saywhere.core.errors import InvalidValue
 from saywhere.language.vocabulary import Vocabulary
 from saywhere.language.words import plain_words
 from saywhere.models.common.batches import padded
+from saywhere.models.face import Answer
 from saywhere.models.region_features import RegionFeatures
 from saywhere.models.updown.answers import AnswerVocabulary
 from saywhere.models.updown.batch import collate_features
@@ -21,22 +22,6 @@ from saywhere.models.updown.vqa import UpDnVqa
 
 RANKED = 5
 _BATCH = 64
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Answer:
-    """text: the likeliest answer. probability: the sigmoid of its logit; those of all answers need not sum to 1.
-
-    ranked: the five likeliest with their probabilities, best first. attention: (r,) over the image's regions.
-    unknown: words of the question that the network does not know. unread: its words beyond the limit, if any.
-    """
-
-    text: str
-    probability: float
-    ranked: tuple[tuple[str, float], ...]
-    attention: NDArray[np.float32]
-    unknown: tuple[str, ...] = ()
-    unread: tuple[str, ...] = ()
 
 
 class Answerer:
@@ -51,6 +36,16 @@ class Answerer:
             raise InvalidValue("network", "does not know what its ids mean", "attach or give the vocabularies")
         self.vocabulary, self.answers = words, known
         self.network = network.attach(words, known).eval()
+
+    @property
+    def region_size(self) -> int:
+        return self.network.config.region_size
+
+    def score(
+        self, image: RegionFeatures, question: str, pointed: ArrayLike | None = None, answer: str = ""
+    ) -> AnswerScore:
+        """How likely an answer is, as a function of the image's regions. answer: by default the one that is given."""
+        return AnswerScore(self, image, question, pointed, answer)
 
     def answer(
         self,
@@ -97,6 +92,50 @@ class Answerer:
         read = zip(words, ids.tolist(), strict=False)
         unknown = tuple(dict.fromkeys(word for word, i in read if i == self.vocabulary.unknown_id))
         return Answer(*ranked[0], ranked, attention.cpu().numpy(), unknown, tuple(words[len(ids) :]))
+
+
+class AnswerScore:
+    """The logit of an answer to a question as a function of the features of an image's regions.
+
+    features: (r, f). boxes_xyxy: (r, 4). attention: (r,) how much the network looks at each region. word: the answer.
+    """
+
+    def __init__(
+        self, answerer: Answerer, image: RegionFeatures, question: str, pointed: ArrayLike | None, answer: str
+    ) -> None:
+        """pointed: see `Answerer.answer`. answer: empty for the one that is given."""
+        [given] = answerer.answer([image], [question], [pointed])
+        self.word = answer or given.text
+        if self.word not in answerer.answers:
+            raise InvalidValue("answer", f"{answer!r} is none that the model knows")
+        self.answer = int(answerer.answers.targets([self.word]).argmax())
+        self.network = answerer.network
+        device = self.network.device
+        words = plain_words(question)[: self.network.config.max_words]
+        self.question = torch.tensor([answerer.vocabulary.encode(words).ids], device=device)
+        self.features, boxes = (torch.tensor(one, device=device) for one in (image.features, image.boxes_xyxy))
+        self.boxes, self.boxes_xyxy = boxes, image.boxes_xyxy
+        weights = None if pointed is None else np.asarray(pointed, dtype=np.float32)
+        self.pointed = None if weights is None else torch.tensor(weights, device=device)
+        self.attention = torch.from_numpy(given.attention)
+
+    def __call__(self, features: Tensor, present: Tensor, items: Tensor) -> Tensor:  # noqa: ARG002 - as the protocol has it
+        """(n,) the logit for each of (n, r, f) versions of the features, of which (n, r) are present."""
+        rows = len(features)
+        answered = self.network(
+            features,
+            present,
+            self.question.expand(rows, -1),
+            boxes=self.boxes.expand(rows, -1, -1),
+            pointed=None if self.pointed is None else self.pointed.expand(rows, -1),
+        )
+        logits: Tensor = answered.logits[:, self.answer]
+        return logits
+
+
+def open_answerer(folder: str | Path) -> Answerer:
+    """What `UpDnVqa.save_pretrained` wrote, ready to answer."""
+    return Answerer(UpDnVqa.from_pretrained(folder))
 
 
 def _words(question: str, number: int) -> list[str]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import torch
 from torch import Tensor
@@ -12,26 +11,9 @@ from saywhere.core.errors import InvalidValue
 from saywhere.language.vocabulary import BEGIN_ID, END_ID, PAD_ID
 from saywhere.models.common.modes import eval_mode
 from saywhere.models.region_features import RegionFeatures
-from saywhere.models.search import BEAM, GenerationConfig, Hypothesis, Rules, Steps, search, uniform_draws
+from saywhere.models.search import BEAM, GenerationConfig, Hypothesis, Rules, Steps, Written, search, uniform_draws
 from saywhere.models.updown.batch import collate_features
 from saywhere.models.updown.captioner import EncodedRegions, UpDnCaptioner
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Caption:
-    """What was written about one image.
-
-    text: its words. ids: one for each word. score: the mean of logprobs. logprobs: of each word, and of the end if it
-    came. ended: whether the network ended it, rather than the limit. attention: (words, r) where each word was looked
-    for, summing to 1.
-    """
-
-    text: str
-    ids: tuple[int, ...]
-    score: float
-    logprobs: tuple[float, ...]
-    ended: bool
-    attention: Tensor
 
 
 class CaptionSteps(Steps):
@@ -67,8 +49,10 @@ def write(model: UpDnCaptioner, encoded: EncodedRegions, how: GenerationConfig =
         return search(CaptionSteps(model, encoded), Rules(how, most, (END_ID,), forbidden), draws)
 
 
-def caption(model: UpDnCaptioner, images: Sequence[RegionFeatures], how: GenerationConfig = BEAM) -> list[Caption]:
-    """A caption for each image, with where it looked for each word."""
+def caption(
+    model: UpDnCaptioner, images: Sequence[RegionFeatures], how: GenerationConfig = BEAM
+) -> list[tuple[Written, Tensor]]:
+    """A caption for each image, with where it looked for each of its words: (words, r), summing to 1."""
     if model.vocabulary is None:
         raise InvalidValue("captioner", "does not know what its word ids mean", "attach a vocabulary")
     if not images:
@@ -78,12 +62,8 @@ def caption(model: UpDnCaptioner, images: Sequence[RegionFeatures], how: Generat
         said = write(model, model.look(regions, present, boxes=boxes), how)
         spoken = model(regions, present, _read_again(said).to(model.device), boxes=boxes)
     return [
-        Caption(
-            model.vocabulary.text(one.tokens),
-            one.tokens,
-            one.score,
-            one.logprobs,
-            one.ended,
+        (
+            Written(model.vocabulary.text(one.tokens), one.score, one.logprobs, one.ended),
             looked[: len(one.tokens), : len(image)].cpu(),
         )
         for one, looked, image in zip(said, spoken.attention, images, strict=True)

@@ -86,6 +86,7 @@ class UpDnVqaTask:
     def build(self, generator: torch.Generator) -> nn.Module:
         model = UpDnVqa.fresh(self.config, int(torch.randint(2**31, (), generator=generator)))
         zero_unknown_word(model.words, self.prepared.vocabulary)
+        model.regions_from = self.prepared.regions_from
         return model.attach(self.prepared.vocabulary, self.prepared.answers)
 
     def train_items(self) -> QuestionItems:
@@ -130,6 +131,7 @@ class UpDnCaptionTask:
     def build(self, generator: torch.Generator) -> nn.Module:
         model = UpDnCaptioner.fresh(self.config, int(torch.randint(2**31, (), generator=generator)))
         zero_unknown_word(model.words, self.prepared.vocabulary)
+        model.regions_from = self.prepared.regions_from
         return model.attach(self.prepared.vocabulary)
 
     def train_items(self) -> CaptionItems:

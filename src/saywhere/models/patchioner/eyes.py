@@ -1,18 +1,21 @@
-"""One look in the space of texts: a vector for any region, and a map for any text."""
+"""What a seer sees with: a photo becomes a view in the space of texts, with a vector for any region of it."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any, Protocol
 
 import numpy as np
+from PIL import Image
 
 from saywhere.core import BoxSet, InvalidValue, Region, WholeImage
 from saywhere.core.types import Floats32
+from saywhere.models.common.overlaps import overlaps
 from saywhere.models.patchioner.aggregation import region_weights
 from saywhere.models.patchioner.alignment import Alignment
-from saywhere.models.patchioner.tags import ClassNames, Tags, overlaps
-from saywhere.vision import View
+from saywhere.models.patchioner.tags import ClassNames, Tags
+from saywhere.vision.view import Encoder, View
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,20 +53,26 @@ class Names:
     named: Floats32
 
 
-class Sight:
-    """A view, aligned. tags: for views with things found. classes: for encoders with a classifier."""
+class AlignedView:
+    """A view in the space of texts. tags: for views with things found. classes: for encoders with a classifier.
+
+    alignment: of the encoder's patches with texts; None for an encoder whose patches are such vectors already.
+    kinds: of things that may have been found; those that tags name, if there are any.
+    """
 
     def __init__(
         self,
         view: View,
-        alignment: Alignment,
+        alignment: Alignment | None = None,
         tags: Tags | None = None,
         classes: ClassNames | None = None,
         blend: Blend | None = None,
+        kinds: Sequence[str] = (),
     ) -> None:
-        self.view, self.tags, self.classes = view, tags, classes
-        self.blend = blend or Blend()
-        self._aligned = alignment.patches(view.patches).reshape(-1, alignment.size)
+        self.view, self.alignment, self.tags, self.classes = view, alignment, tags, classes
+        self.blend, self.kinds = blend or Blend(), tuple(kinds) if tags is None else tags.names
+        aligned = view.patches if alignment is None else alignment.patches(view.patches)
+        self._aligned = aligned.reshape(-1, aligned.shape[-1])
 
     def vectors(self, regions: Sequence[Region]) -> Floats32:
         """(m, d) a vector of length 1 for each region."""
@@ -109,6 +118,58 @@ class Sight:
             features = flat @ self.view.patches.reshape(flat.shape[1], -1)
             seen = seen + self.blend.classes * self.classes.named(features)
         return _unit(seen)
+
+
+class Eyes(Protocol):
+    """What a seer needs to see: from a photo to a view in the space of texts."""
+
+    @property
+    def size(self) -> int:
+        """Of the vectors."""
+        ...
+
+    def look(self, photo: Image.Image) -> View:
+        """A photo that `read_photo` has read, with the things found in it."""
+        ...
+
+    def align(self, view: View) -> AlignedView: ...
+
+    def texts(self, vectors: Floats32) -> Floats32:
+        """(n, d) vectors of length 1, in the space of regions, from a text encoder's."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class EncoderEyes:
+    """An encoder with an alignment learnt for it, and with what names things.
+
+    detector, tags: both or none. classes: what the encoder's own classifier calls things. blend: how loud names are.
+    """
+
+    encoder: Encoder
+    alignment: Alignment
+    detector: Any = None
+    tags: Tags | None = None
+    classes: ClassNames | None = None
+    blend: Blend = Blend()
+
+    def __post_init__(self) -> None:
+        if (self.detector is None) != (self.tags is None):
+            raise InvalidValue("eyes", "a detector and tags for what it finds come together")
+
+    @property
+    def size(self) -> int:
+        return self.alignment.size
+
+    def look(self, photo: Image.Image) -> View:
+        view = self.encoder.look(photo)
+        return view if self.detector is None else view.with_found(self.detector.find(photo))
+
+    def align(self, view: View) -> AlignedView:
+        return AlignedView(view, self.alignment, self.tags, self.classes, self.blend)
+
+    def texts(self, vectors: Floats32) -> Floats32:
+        return self.alignment.texts(vectors)
 
 
 def _unit(vectors: Floats32) -> Floats32:

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from saywhere.core import Box, BoxSet, InvalidValue, Patch, Point, Region, WholeImage
-from saywhere.models.patchioner.sight import Blend, Sight, is_scene
+from saywhere.models.patchioner.eyes import AlignedView, Blend, is_scene
 from saywhere.models.patchioner.tags import ClassNames, Tags
 from saywhere.vision import Found, View
 from tests.models.patchioner_seeing import FOUND, THINGS, TOP_RIGHT, ColourEncoder, alignment, photo, tags
@@ -18,36 +18,36 @@ SEEN = View(VIEW.frame, VIEW.patches, VIEW.whole, None, FOUND)
 
 
 def test_a_region_s_vector_is_the_mean_of_its_patches_of_length_1() -> None:
-    vectors = Sight(VIEW, alignment()).vectors([WholeImage(), Box(0, 0, 0.5, 1), Point(0.9, 0.9)])
+    vectors = AlignedView(VIEW, alignment()).vectors([WholeImage(), Box(0, 0, 0.5, 1), Point(0.9, 0.9)])
     mean = np.array([0.5, 0.25, 0.25])
     np.testing.assert_allclose(vectors, [mean / np.linalg.norm(mean), (1, 0, 0), (0, 0, 1)], atol=1e-6)
 
 
 @given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3)), min_size=2, max_size=6))
 def test_a_region_gets_the_same_alone_and_among_others(places: list[tuple[int, int]]) -> None:
-    sight = Sight(SEEN, alignment(), tags(), None, Blend(0.2, 1.0))
-    together = sight.vectors([Patch(*place) for place in places])
+    aligned = AlignedView(SEEN, alignment(), tags(), None, Blend(0.2, 1.0))
+    together = aligned.vectors([Patch(*place) for place in places])
     for row, place in zip(together, places, strict=True):
-        np.testing.assert_allclose(row, sight.vectors([Patch(*place)])[0], atol=1e-6)
+        np.testing.assert_allclose(row, aligned.vectors([Patch(*place)])[0], atol=1e-6)
 
 
 def test_each_patch_alone_makes_the_map() -> None:
-    sight = Sight(SEEN, alignment(), tags(), None, Blend(0.2, 1.0))
-    cells = sight.cell_vectors()
+    aligned = AlignedView(SEEN, alignment(), tags(), None, Blend(0.2, 1.0))
+    cells = aligned.cell_vectors()
     assert cells.shape == (4, 4, 3)
-    np.testing.assert_allclose(cells[1, 3], sight.vectors([Patch(1, 3)])[0], atol=1e-6)
+    np.testing.assert_allclose(cells[1, 3], aligned.vectors([Patch(1, 3)])[0], atol=1e-6)
 
 
 def test_names_are_as_loud_as_the_blend_says_for_the_whole_and_for_a_patch() -> None:
     blend = Blend(whole=0.5, region=9.0, doubt=0.1)
-    whole = Sight(SEEN, alignment(), tags(), None, blend).vectors([WholeImage()])[0]
+    whole = AlignedView(SEEN, alignment(), tags(), None, blend).vectors([WholeImage()])[0]
     # Of the whole photo the cat covers a half, dog and cup a quarter each.
     claims = np.array([0.9 * 0.5**0.7, 0.8 * 0.25**0.7, 0.7 * 0.25**0.7]) ** 2
     expected = np.array([2, 1, 1]) / np.sqrt(6) + 0.5 * claims / (claims.sum() + 0.1)
     np.testing.assert_allclose(whole, expected / np.linalg.norm(expected), atol=1e-5)
     # Green is taken for a cup by the detector; one patch is a quarter of it, and a sixteenth of the grid.
     mistaken = View(VIEW.frame, VIEW.patches, VIEW.whole, None, [Found(TOP_RIGHT, "cup", 0.8)])
-    patch = Sight(mistaken, alignment(), tags(), None, blend).vectors([Patch(0, 3)])[0]
+    patch = AlignedView(mistaken, alignment(), tags(), None, blend).vectors([Patch(0, 3)])[0]
     claim = (0.8 * 0.25**0.7) ** 2
     expected = np.array([0, 1, (9.0 + (0.5 - 9.0) / 16) * claim / (claim + 0.1)])
     np.testing.assert_allclose(patch, expected / np.linalg.norm(expected), atol=1e-5)
@@ -56,20 +56,20 @@ def test_names_are_as_loud_as_the_blend_says_for_the_whole_and_for_a_patch() -> 
 def test_a_box_around_a_thing_smaller_than_a_patch_looks_like_its_name() -> None:
     small = (0.55, 0.05, 0.6, 0.1)
     tiny = View(VIEW.frame, VIEW.patches, VIEW.whole, None, [*FOUND, Found(small, "cup", 0.8)])
-    sight = Sight(tiny, alignment(), tags(), None, Blend(0.2, 2.0))
-    around, patch = sight.vectors([Box(*small), Patch(0, 2)])
+    aligned = AlignedView(tiny, alignment(), tags(), None, Blend(0.2, 2.0))
+    around, patch = aligned.vectors([Box(*small), Patch(0, 2)])
     assert (int(around.argmax()), int(patch.argmax())) == (2, 1)
-    weights = sight.weights([Box(*small)])
-    np.testing.assert_array_equal(sight.weighed(weights, [Box(*small)])[0], around)
-    np.testing.assert_allclose(sight.weighed(weights)[0], patch, atol=1e-6)
+    weights = aligned.weights([Box(*small)])
+    np.testing.assert_array_equal(aligned.weighed(weights, [Box(*small)])[0], around)
+    np.testing.assert_allclose(aligned.weighed(weights)[0], patch, atol=1e-6)
 
 
 def test_a_set_of_boxes_is_a_scene_whose_names_are_as_loud_as_the_whole_photo_s() -> None:
     corner = Box(0, 0, 0.25, 0.25)
-    sight = Sight(SEEN, alignment(), tags(), None, Blend(whole=0.0, region=9.0))
-    silent = Sight(SEEN, alignment(), tags(), None, Blend())
+    aligned = AlignedView(SEEN, alignment(), tags(), None, Blend(whole=0.0, region=9.0))
+    silent = AlignedView(SEEN, alignment(), tags(), None, Blend())
     regions = [BoxSet((Box(*TOP_RIGHT), corner)), corner, Box(0.25, 0, 0.75, 0.5)]
-    several, _, box = sight.vectors(regions)
+    several, _, box = aligned.vectors(regions)
     np.testing.assert_allclose(several, silent.vectors(regions)[0], atol=1e-6)
     assert not np.allclose(box, silent.vectors(regions)[2], atol=1e-2)
 
@@ -82,7 +82,7 @@ def test_names_without_any_doubt_are_refused(doubt: float) -> None:
 
 def test_what_was_learnt_of_names_is_added_before_the_length_is_set() -> None:
     learnt = Tags(THINGS, np.array([0, 0, 3], np.float32), np.zeros((9, 3), np.float32), np.eye(3, dtype=np.float32))
-    row = Sight(SEEN, alignment(), learnt).vectors([Box(0, 0, 0.5, 1)])[0]
+    row = AlignedView(SEEN, alignment(), learnt).vectors([Box(0, 0, 0.5, 1)])[0]
     np.testing.assert_allclose(row, np.array([1, 0, 3]) / np.sqrt(10), atol=1e-6)
 
 
@@ -92,18 +92,18 @@ def test_the_encoder_s_own_classes_are_added_if_the_blend_wants_them() -> None:
         100 * np.eye(3, dtype=np.float32), np.zeros(3, np.float32), np.eye(3, dtype=np.float32)[[0, 2, 1]]
     )
     at = Box(0.5, 0, 1, 0.5)
-    both = Sight(VIEW, alignment(), None, certain, Blend(classes=1.0)).vectors([at])[0]
+    both = AlignedView(VIEW, alignment(), None, certain, Blend(classes=1.0)).vectors([at])[0]
     np.testing.assert_allclose(both, np.array([0, 1, 1]) / np.sqrt(2), atol=1e-6)
-    silent = Sight(VIEW, alignment(), None, certain, Blend(classes=0.0)).vectors([at])[0]
+    silent = AlignedView(VIEW, alignment(), None, certain, Blend(classes=0.0)).vectors([at])[0]
     np.testing.assert_allclose(silent, (0, 1, 0), atol=1e-6)
 
 
 def test_a_region_outside_the_photo_is_named_by_its_number() -> None:
-    sight = Sight(VIEW, alignment())
+    aligned = AlignedView(VIEW, alignment())
     with pytest.raises(InvalidValue, match=r"^region 2 of 2: box .* covers nothing"):
-        sight.vectors([WholeImage(), Box(2, 2, 3, 3)])
+        aligned.vectors([WholeImage(), Box(2, 2, 3, 3)])
     with pytest.raises(InvalidValue, match=r"^box .* covers nothing"):
-        sight.vectors([Box(2, 2, 3, 3)])
+        aligned.vectors([Box(2, 2, 3, 3)])
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,166 @@
+"""What a seer writes with: regions of a photo become captions.
+
+    region → vector → the gap between images and texts closed → decoder → text
+
+What is there is the level "object". All other levels, such as "scene", are written by one second decoder, which reads
+the same vector of a region and, as its prompt, the level's name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Protocol
+
+from saywhere.core import Caption, InvalidValue, Region
+from saywhere.core.caption import OBJECT
+from saywhere.core.types import Floats32
+from saywhere.models.face import check_level
+from saywhere.models.patchioner.consensus import ConsensusConfig, InverseFrequency, consensus
+from saywhere.models.patchioner.decoder import PrefixDecoder
+from saywhere.models.patchioner.eyes import AlignedView, is_scene
+from saywhere.models.patchioner.gap import Direct, Gap
+from saywhere.models.patchioner.levels import ABOUT_PEOPLE, PERSON, check_names, check_prompts
+from saywhere.models.patchioner.memory import MemoryBank, Projected
+from saywhere.models.search import GenerationConfig, Writer, Written
+
+Generation = GenerationConfig | ConsensusConfig
+"""How words are chosen."""
+_FETCHED = 3
+"""So many times more sentences are fetched than are references, because short ones are none."""
+
+
+class RegionWriter(Protocol):
+    """Anything that captions regions of a photo that a seer has seen. generation: how it chooses words by default."""
+
+    @property
+    def levels(self) -> tuple[str, ...]: ...
+
+    @property
+    def generation(self) -> GenerationConfig: ...
+
+    def captions(
+        self, seen: AlignedView, regions: Sequence[Region], how: Generation | None = None, level: str = OBJECT
+    ) -> list[Caption]:
+        """What each region shows; the same, but for rounding, alone and among others."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class VectorWriter:
+    """A decoder, and how to use it. gap: how a vector of an image becomes one of a text. generation: how words are
+    chosen. scenes: how they are for the whole photo and for sets of boxes, if otherwise: they are worth more time."""
+
+    decoder: Writer
+    gap: Gap = field(default_factory=Direct)
+    generation: Generation = field(default_factory=GenerationConfig)
+    scenes: Generation | None = None
+
+    def generation_for(self, region: Region) -> Generation:
+        """How the words for a region are chosen."""
+        return self.scenes if self.scenes is not None and is_scene(region) else self.generation
+
+
+class MemoryWriter:
+    """Captions from the vectors of regions, each with the sentences of a memory that are nearest to it.
+
+    objects: writes what is there. levels, above: the levels above that, and what opens their writer when the first of
+    them is asked for; both or none. least_similarity: a caption is sure from this cosine with the nearest sentence on.
+    """
+
+    def __init__(
+        self,
+        bank: MemoryBank,
+        objects: VectorWriter,
+        levels: Sequence[str] = (),
+        above: Callable[[], VectorWriter] | None = None,
+        least_similarity: float = 0.0,
+    ) -> None:
+        check_names(levels)
+        if bool(levels) != (above is not None):
+            raise InvalidValue("levels", "levels above objects and a writer for them come together")
+        self.bank, self.objects, self.least_similarity = bank, objects, least_similarity
+        self.levels = (OBJECT, *levels)
+        self._open_above = above
+
+    @property
+    def generation(self) -> GenerationConfig:
+        chosen = self.objects.generation
+        return chosen if isinstance(chosen, GenerationConfig) else chosen.careful
+
+    @cached_property
+    def above(self) -> VectorWriter | None:
+        """What writes the levels above objects; opened when the first of them is asked for."""
+        if self._open_above is None:
+            return None
+        writer = self._open_above()
+        check_prompts(self.levels[1:], writer.decoder)
+        return writer
+
+    def at(self, level: str) -> VectorWriter:
+        """What writes a level. One that the writer does not know is refused."""
+        check_level(level, self.levels, "")
+        return self.objects if level == OBJECT or self.above is None else self.above
+
+    @cached_property
+    def rarity(self) -> InverseFrequency:
+        """How rare words are in the memory; counted when the first caption is written by consensus."""
+        return InverseFrequency(self.bank.sentences)
+
+    def captions(
+        self, seen: AlignedView, regions: Sequence[Region], how: Generation | None = None, level: str = OBJECT
+    ) -> list[Caption]:
+        writer = self.at(level)
+        ways = [how or writer.generation_for(region) for region in regions]
+        vectors = seen.vectors(regions) if regions else None
+        captions: dict[int, Caption] = {}
+        for way in dict.fromkeys(ways):
+            rows = [row for row, one in enumerate(ways) if one == way]
+            if vectors is not None:
+                chosen = self._captions(seen, vectors[rows], [regions[row] for row in rows], way, level)
+                captions |= zip(rows, chosen, strict=True)
+        return [captions[row] for row in range(len(regions))]
+
+    def _captions(
+        self, seen: AlignedView, vectors: Floats32, regions: Sequence[Region], how: Generation, level: str
+    ) -> list[Caption]:
+        written, closed = self.write(vectors, how, level=level)
+        nearest = closed.nearest if any(closed.nearest) else self.bank.project(vectors).nearest
+        supposed = level not in ABOUT_PEOPLE or may_have_people(seen)
+        captions = []
+        for region, text, near in zip(regions, written, nearest, strict=True):
+            similarity = max(one.cosine for one in near)
+            sure = supposed and similarity >= self.least_similarity
+            captions.append(
+                Caption(text.text, text.score, region, level, sure=sure, similarity=similarity, nearest=tuple(near))
+            )
+        return captions
+
+    def write(
+        self, vectors: Floats32, how: Generation, gap: Gap | None = None, level: str = OBJECT
+    ) -> tuple[list[Written], Projected]:
+        """A text for each of (m, d) vectors of length 1, and what was made of the vectors before. gap: how to close
+        it; by default as the level has it."""
+        writer = self.at(level)
+        decoder, closed = writer.decoder, (gap or writer.gap).close(vectors)
+        prompts = None if level == OBJECT else (level,) * len(vectors)
+        if isinstance(how, GenerationConfig):
+            return decoder.write(closed.vectors, how, prompts), closed
+        if not isinstance(decoder, PrefixDecoder):
+            kind = type(decoder).__name__
+            raise InvalidValue("consensus", f"needs a writer that draws several texts, not a {kind}")
+        careful = [decoder.write(rows, how.careful, prompts) for rows in (closed.vectors, vectors)]
+        drawn = decoder.draw(closed.vectors, how.draws, how.drawing, prompts)
+        near_each = self.bank.project(vectors, nearest=_FETCHED * how.nearest).nearest
+        chosen = []
+        for first, second, others, near in zip(*careful, drawn, near_each, strict=True):
+            candidates = [first, second, *others]
+            best = consensus([text.text for text in candidates], how.references(near), self.rarity, how.softness)
+            chosen.append(candidates[best])
+        return chosen, closed
+
+
+def may_have_people(seen: AlignedView) -> bool:
+    """Whether a person was found, or could not have been."""
+    return PERSON not in seen.kinds or any(one.name == PERSON for one in seen.view.found)

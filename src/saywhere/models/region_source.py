@@ -1,0 +1,54 @@
+"""Where the regions that a network learnt from came from, kept beside its weights, so that photos can be read so again.
+
+regions.json    {"encoder": {…}}   an encoder's patches, as `saywhere look` keeps them: the encoder's fingerprint
+                {"model": NAME}    the places that a model's looks give
+                {"file": NAME}     a file of features that others made: no photo can be read so
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+
+from saywhere.atomic import write_atomic
+from saywhere.core.errors import InvalidFile
+
+SOURCE = "regions.json"
+
+
+class RegionSource(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
+    """One of the three is given."""
+
+    encoder: dict[str, str | int] = {}
+    model: str = ""
+    file: str = ""
+
+    @property
+    def encoder_names(self) -> list[str]:
+        """The names of the encoders; several that are joined have theirs under 0_encoder, 1_encoder …"""
+        return [str(name) for key, name in sorted(self.encoder.items()) if key.removeprefix(f"{key[0]}_") == "encoder"]
+
+    @property
+    def has_detector(self) -> bool:
+        return "found_by_detector" in self.encoder
+
+
+def save_source(folder: str | Path, source: RegionSource | None) -> None:
+    """Write regions.json; what is not known is not written."""
+    if source is None:
+        (Path(folder) / SOURCE).unlink(missing_ok=True)
+        return
+    with write_atomic(Path(folder) / SOURCE) as file:
+        file.write(msgspec.json.format(msgspec.json.encode(source), indent=2))
+
+
+def read_source(folder: str | Path) -> RegionSource | None:
+    """What a folder says of the regions its network learnt from; None if it does not."""
+    path = Path(folder) / SOURCE
+    if not path.is_file():
+        return None
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=RegionSource)
+    except (OSError, msgspec.MsgspecError) as error:
+        raise InvalidFile(path, f"does not say where regions come from: {error}") from error

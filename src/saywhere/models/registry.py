@@ -1,0 +1,122 @@
+"""Which kinds of models there are. A kind's module is imported when a folder of that kind is opened.
+
+seer.json     a seer: encoder, alignment, memory and writers, each in a folder of its own
+config.json   one network; "model" names its kind, as `saywhere export` writes it
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from importlib import import_module
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from saywhere.core.errors import InvalidFile, InvalidValue, UnknownName
+from saywhere.models.face import Model
+
+BASE = "saywhere-base"
+SEER, CONFIG = "seer.json", "config.json"
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """opener: "package.module:function", (folder, part) → Model. skills: that models of the kind may have."""
+
+    opener: str
+    skills: tuple[str, ...]
+
+
+_KINDS = {
+    "seer": Kind(
+        "saywhere.models.patchioner.seer:open_seer", ("caption", "ground", "narrate", "answer", "scene", "why")
+    ),
+    "mitr": Kind("saywhere.models.mitr.face:open_mitr", ("caption", "ground", "narrate")),
+    "oscar": Kind("saywhere.models.oscar.face:open_oscar", ("caption", "scene")),
+    "patchioner-decoder": Kind(
+        "saywhere.models.patchioner.seer:open_with_writer", ("caption", "ground", "narrate", "why")
+    ),
+    "updown-caption": Kind("saywhere.models.updown.face:open_captioner", ("caption",)),
+    "updown-vqa": Kind("saywhere.models.updown.face:open_vqa", ("answer",)),
+}
+# A network that answers questions about regions, as a part of another model.
+_ANSWERERS = {"updown-vqa": "saywhere.models.updown.answering:open_answerer"}
+
+
+def register(kind: str, opener: str, skills: tuple[str, ...]) -> None:
+    """Make a kind of models known. opener: see `Kind`."""
+    module, colon, attribute = opener.partition(":")
+    if not (kind and module and colon and attribute.isidentifier()):
+        raise InvalidValue(f"the kind {kind!r}", f"{opener!r} is not of the form 'package.module:function'")
+    if kind in _KINDS and _KINDS[kind].opener != opener:
+        raise InvalidValue(f"the kind {kind!r}", f"is already registered as {_KINDS[kind].opener}, not {opener}")
+    _KINDS[kind] = Kind(opener, skills)
+
+
+def known_kinds() -> tuple[str, ...]:
+    """The kinds that can be opened, in order."""
+    return tuple(sorted(_KINDS))
+
+
+def with_skill(skill: str) -> tuple[str, ...]:
+    """What to use for a skill: the model that comes with the package, and kinds of models."""
+    kinds = [f"a model of the kind {kind}" for kind, one in sorted(_KINDS.items()) if skill in one.skills]
+    return (*([BASE] if skill in _KINDS["seer"].skills else []), *kinds)
+
+
+def kind_of(folder: Path) -> str:
+    """The kind of model that a folder holds. Nothing is imported for it."""
+    if (folder / SEER).is_file():
+        return "seer"
+    if (folder / "checkpoints").is_dir():
+        raise InvalidFile(folder, "is a run, not yet a model", f"saywhere export {folder} --out FOLDER makes one of it")
+    if not (folder / CONFIG).is_file():
+        raise InvalidFile(folder, f"is not a model: there is neither {SEER} nor {CONFIG} in it")
+    try:
+        described = json.loads((folder / CONFIG).read_bytes())
+    except (OSError, ValueError, RecursionError) as error:
+        raise InvalidFile(folder / CONFIG, f"cannot be read: {error}") from error
+    kind = described.get("model") if isinstance(described, dict) else None
+    if not isinstance(kind, str):
+        raise InvalidFile(folder / CONFIG, "does not say which kind of model it describes")
+    if kind not in _KINDS:
+        hint = "a part of a seer is used through the folder that has seer.json" if "patchioner" in kind else ""
+        raise InvalidFile(folder, f"holds a {kind}, which does not look at photos by itself", hint)
+    return kind
+
+
+def embedded() -> Path:
+    """The folder of the model that comes with the package."""
+    folder = Path(str(files("saywhere.models") / "base"))
+    if not (folder / SEER).is_file():
+        raise InvalidFile(
+            folder,
+            f"the weights of {BASE} did not come with this copy of saywhere",
+            "install a release, or name another model: a folder or owner/name on the hub",
+        )
+    return folder
+
+
+def packaged(name: str) -> Path:
+    """The folder of a model that another one names: the one that comes with the package, or any folder."""
+    return embedded() if name == BASE else Path(name)
+
+
+def open_model(folder: Path, part: str = "") -> Model:
+    """The model in a folder. part: which of several, for kinds that have some, such as a seer's writers."""
+    model: Model = _found(_KINDS[kind_of(folder)].opener)(folder, part)
+    return model
+
+
+def open_answerer(folder: Path) -> Any:
+    """The network of a folder that answers questions about regions; see `saywhere.models.updown.answering`."""
+    kind = kind_of(folder)
+    if kind not in _ANSWERERS:
+        raise UnknownName("kind of answering network", kind, _ANSWERERS)
+    return _found(_ANSWERERS[kind])(folder)
+
+
+def _found(where: str) -> Any:
+    module, _, attribute = where.partition(":")
+    return getattr(import_module(module), attribute)
