@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from saywhere.assets.hub import is_repo_id, local_folder
-from saywhere.core.errors import InvalidFile, UnknownName, require
+from saywhere.core.errors import UnknownName, require
 
 if TYPE_CHECKING:
     from saywhere.models.face import Model
@@ -73,11 +73,12 @@ def needed_assets(name: str | PathLike[str] = BASE, *, texts: bool = True) -> tu
     if kind == "patchioner-decoder":
         return needed_assets(BASE, texts=texts)
     if kind == "seer":
-        from saywhere.models.patchioner.seer_config import read_config
+        from saywhere.models.patchioner.seer_config import EYE, read_config
+        from saywhere.vision.focus_look import NAME as TRUNK
 
         config = read_config(folder)
         wanted = [
-            *encoder_parts(config.encoder),
+            *((TRUNK,) if config.encoder == EYE else encoder_parts(config.encoder)),
             *([DETECTOR] if config.detector else []),
             *([MINILM] if texts else []),
         ]

@@ -168,6 +168,31 @@ def patchioner(
 
 
 @app.command()
+def card(
+    data: Annotated[
+        Path,
+        typer.Option(help="A folder as for `reproduce patchioner`.", show_default=False),
+    ],
+    output: Out = Path("out/card"),
+    model: Annotated[
+        list[str] | None, typer.Option("--model", "-m", help="A model to measure; may be given several times.")
+    ] = None,
+    photos: Annotated[
+        Path | None, typer.Option(help="List of photos to use instead of the 500 held out: a 12-digit name per line.")
+    ] = None,
+    limit: Annotated[int | None, typer.Option(min=1, help="Use only this many photos, the first of the list.")] = None,
+) -> None:
+    """The numbers of a model's card, on photos that no training saw; several models in one run, side by side."""
+    from saywhere.reproduce.model_card import TABLE, measure_models
+    from saywhere.reproduce.patchioner_data import listed_photos, read_held_out
+
+    held = read_held_out(data, listed_photos(photos), limit)
+    with stages() as progress:
+        measure_models({name: loading.load(name) for name in model or [loading.BASE]}, held, output, progress)
+    out.print((output / TABLE).read_text(), markup=False)
+
+
+@app.command()
 def render(
     folder: Annotated[Path, typer.Argument(help="Folder of an experiment that has ended.", show_default=False)],
 ) -> None:

@@ -119,6 +119,8 @@ class CachedEncoder(Encoder):
         arrays = {"patches": view.patches, "whole": view.whole}
         if view.attention is not None:
             arrays["attention"] = view.attention
+        if view.states is not None:
+            arrays["states"] = view.states
         with write_atomic(path) as file:
             np.savez(file, facts=np.frombuffer(msgspec.json.encode(facts), np.uint8), **arrays)  # type: ignore[arg-type]
         self._bytes += path.stat().st_size
@@ -152,4 +154,4 @@ def _unpacked(content: bytes, fingerprint: dict[str, str | int]) -> View:
         if facts.version != _VERSION or facts.encoder != fingerprint:
             raise InvalidValue("the entry", "is of another version or encoder")
         attention = stored.get("attention")
-        return View(facts.frame, stored["patches"], stored["whole"], attention, facts.found)
+        return View(facts.frame, stored["patches"], stored["whole"], attention, facts.found, stored.get("states"))

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from PIL import Image
@@ -16,6 +17,9 @@ from saywhere.models.patchioner.aggregation import region_weights
 from saywhere.models.patchioner.alignment import Alignment
 from saywhere.models.patchioner.tags import ClassNames, Tags
 from saywhere.vision.view import Encoder, View
+
+if TYPE_CHECKING:
+    from saywhere.vision.eye import EyeEncoder
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,8 +79,22 @@ class AlignedView:
         self._aligned = aligned.reshape(-1, aligned.shape[-1])
 
     def vectors(self, regions: Sequence[Region]) -> Floats32:
-        """(m, d) a vector of length 1 for each region."""
-        return self.weighed(self.weights(regions), regions)
+        """(m, d) a vector of length 1 for each region. Of the whole photo, an encoder whose vectors are texts' already
+        has one by itself."""
+        vectors = self.weighed(self.weights(regions), regions)
+        if self.alignment is None:
+            vectors[[isinstance(region, WholeImage) for region in regions]] = _unit(self.view.whole[None])
+        return vectors
+
+    def state_weights(self, weights: Floats32) -> Floats32:
+        """(m, n) how much each of the view's n hidden states of patches counts, from (m, rows, cols) weights."""
+        if self.view.states is None:
+            raise InvalidValue("view", "has no hidden states", "look at the photo again, with an eye that gives them")
+        side = math.isqrt(len(self.view.states) - 1)
+        count, rows, cols = weights.shape
+        parts = weights.reshape(count, side, rows // side, side, cols // side)
+        summed: Floats32 = parts.sum(axis=(2, 4)).reshape(count, -1)
+        return summed
 
     def weights(self, regions: Sequence[Region]) -> Floats32:
         """(m, rows, cols) how much each patch counts for each region; they sum to 1."""
@@ -170,6 +188,26 @@ class EncoderEyes:
 
     def texts(self, vectors: Floats32) -> Floats32:
         return self.alignment.texts(vectors)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class OneEye:
+    """An eye that finds things itself and whose vectors are those of texts; see `saywhere.vision.eye`."""
+
+    encoder: EyeEncoder
+
+    @property
+    def size(self) -> int:
+        return self.encoder.size
+
+    def look(self, photo: Image.Image) -> View:
+        return self.encoder.look(photo)
+
+    def align(self, view: View) -> AlignedView:
+        return AlignedView(view, kinds=() if self.encoder.namer is None else self.encoder.namer.names)
+
+    def texts(self, vectors: Floats32) -> Floats32:
+        return _unit(vectors)
 
 
 def _unit(vectors: Floats32) -> Floats32:

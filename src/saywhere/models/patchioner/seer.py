@@ -27,11 +27,11 @@ from saywhere.models.patchioner.alignment import LinearAlignment
 from saywhere.models.patchioner.answering import RegionAnswerer, checked_answerer
 from saywhere.models.patchioner.consensus import ConsensusConfig
 from saywhere.models.patchioner.decoder import PrefixDecoder
-from saywhere.models.patchioner.eyes import Blend, EncoderEyes, Eyes
+from saywhere.models.patchioner.eyes import Blend, EncoderEyes, Eyes, OneEye
 from saywhere.models.patchioner.gap import Direct, MemoryGap
 from saywhere.models.patchioner.look import SeerLook
 from saywhere.models.patchioner.memory import MemoryBank
-from saywhere.models.patchioner.seer_config import SeerConfig, read_config, save_config
+from saywhere.models.patchioner.seer_config import EYE, SeerConfig, read_config, save_config
 from saywhere.models.patchioner.tags import ClassNames, Tags
 from saywhere.models.patchioner.writers import Generation, MemoryWriter, RegionWriter, VectorWriter
 from saywhere.models.registry import embedded, open_answerer
@@ -137,7 +137,7 @@ class Seer:
         return self.eyes.texts(self.text_encoder.embed(list(texts)))
 
 
-def open_seer(folder: str | Path, writer: str = "", *, eyes: EncoderEyes | None = None) -> Seer:
+def open_seer(folder: str | Path, writer: str = "", *, eyes: Eyes | None = None) -> Seer:
     """A seer from its folder. writer: which of its writers. eyes: instead of those it names."""
     root = Path(folder)
     config = read_config(root)
@@ -170,9 +170,16 @@ def open_seer(folder: str | Path, writer: str = "", *, eyes: EncoderEyes | None 
     )
 
 
-def open_eyes(folder: Path, config: SeerConfig, *, encoder: Encoder | None = None, detector: Any = None) -> EncoderEyes:
+def open_eyes(
+    folder: Path, config: SeerConfig, *, encoder: Encoder | None = None, detector: Any = None
+) -> EncoderEyes | OneEye:
     """The eyes of a seer's folder. encoder, detector: instead of those it names."""
     from saywhere.vision import open_encoder
+
+    if config.encoder == EYE and encoder is None:
+        from saywhere.models.eye.encoder import open_eye
+
+        return OneEye(open_eye(folder / EYE))
 
     looking: Any = encoder or open_encoder(config.encoder, config.input_px)
     if config.detector and detector is None:

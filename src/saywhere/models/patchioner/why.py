@@ -2,9 +2,10 @@
 
     patches → weighed mean → alignment → + the detector's names → length 1 → + class names → memory → decoder → word
 
-It gives the numbers that `AlignedView`, the gap and the decoder give. The detector's names follow from boxes and not
-from patches: here they stay as they are, whatever becomes of the patches, and `without_names` says what they were
-worth.
+A decoder that attends to the photo's hidden states reads those of the patches that are there; gradients follow the
+vector alone. It gives the numbers that `AlignedView`, the gap and the decoder give. The detector's names follow from
+boxes and not from patches: here they stay as they are, whatever becomes of the patches, and `without_names` says what
+they were worth.
 """
 
 from __future__ import annotations
@@ -23,12 +24,12 @@ from saywhere.language.vocabulary import END_ID
 from saywhere.models.common.modes import eval_mode
 from saywhere.models.face import check_level
 from saywhere.models.patchioner.alignment import Alignment, LinearAlignment, Talk2DinoAlignment
-from saywhere.models.patchioner.decoder import PrefixDecoder
+from saywhere.models.patchioner.decoder import PrefixDecoder, Reading
 from saywhere.models.patchioner.eyes import Names
 from saywhere.models.patchioner.gap import Direct, Gap, MemoryGap
 from saywhere.models.patchioner.layers import unit
 from saywhere.models.patchioner.memory import MemoryBank
-from saywhere.models.patchioner.writers import MemoryWriter
+from saywhere.models.patchioner.writers import MemoryWriter, reading_of, reads_photos
 
 if TYPE_CHECKING:
     from saywhere.models.patchioner.look import SeerLook
@@ -73,6 +74,10 @@ class WordScore:
         flat, average = (torch.from_numpy(one.reshape(-1)) for one in (weights, seen.weights([WholeImage()])))
         self.cells = flat.nonzero()[:, 0]
         self.average = average @ patches
+        # Of the whole photo an eye has a vector of its own; what lies between it and the mean of patches stays.
+        between = seen.vectors([region]) - seen.weighed(weights, [region])
+        self.offset = torch.from_numpy(between) if seen.alignment is None else None
+        self._seen = seen if reads_photos(self.writer) else None
         self.weights = flat[self.cells]
         self.basis, spanned = torch.linalg.qr((patches - self.average)[self.cells].T)
         self.features = spanned.T.contiguous()
@@ -101,7 +106,7 @@ class WordScore:
         shares = self.weights * present
         shares = shares / shares.sum(dim=1, keepdim=True).clamp_min(torch.finfo(shares.dtype).tiny)
         pooled = torch.einsum("nr,nrk->nk", shares, features)
-        return self._score(self.vectors(pooled, self.names))
+        return self._score(self.vectors(pooled, self.names), shares)
 
     def vectors(self, pooled: Tensor, names: Names | None) -> Tensor:
         """(n, size) vectors of length 1, as `AlignedView.weighed` gives them, from (n, k) means of features."""
@@ -115,26 +120,37 @@ class WordScore:
             parts = (self.classes.weight, self.classes.bias, self.classes.vectors)
             weight, bias, vectors = (torch.from_numpy(np.asarray(part)) for part in parts)
             joined = joined + self.loudness * ((seen @ weight.T + bias).softmax(dim=1) @ vectors)
-        return unit(joined)
+        joined = unit(joined)
+        return joined if self.offset is None else unit(joined + self.offset)
 
     def without_names(self) -> float | None:
         """The score if the detector had found nothing; None for a seer without one."""
         if self.silent is None:
             return None
         with torch.no_grad():
-            return float(self._score(self.vectors((self.weights @ self.features)[None], self.silent))[0])
+            vectors = self.vectors((self.weights @ self.features)[None], self.silent)
+            return float(self._score(vectors, self.weights[None])[0])
 
-    def _score(self, vectors: Tensor) -> Tensor:
+    def _score(self, vectors: Tensor, shares: Tensor) -> Tensor:
+        """(n,) from (n, d) vectors; shares: (n, r), how much each patch counts for each."""
         closed = vectors if self.gap is None else remembered(vectors, self.gap)
         place = self._place
         read = torch.tensor(place.read, device=self.writer.device).expand(len(closed), -1)
         said = torch.tensor(place.pieces, device=self.writer.device)
         with_gradients = torch.is_grad_enabled()
         with eval_mode(self.writer), torch.set_grad_enabled(with_gradients):
-            states = self.writer.read(closed.to(self.writer.device), read)[:, -len(place.pieces) :]
+            states = self.writer.read(closed.to(self.writer.device), read, None, self._reading(shares))
+            states = states[:, -len(place.pieces) :]
             likely = self.writer.say(states).log_softmax(dim=-1)
         each = likely.gather(2, (said - END_ID).expand(len(closed), -1)[:, :, None])
         return each.sum(dim=(1, 2))
+
+    def _reading(self, shares: Tensor) -> Reading | None:
+        if self._seen is None:
+            return None
+        weights = torch.zeros(len(shares), self.grid[0] * self.grid[1])
+        weights[:, self.cells] = shares.detach().float()
+        return reading_of(self._seen, weights.view(-1, *self.grid).numpy())
 
 
 def remembered(vectors: Tensor, gap: MemoryGap) -> Tensor:

@@ -13,12 +13,15 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Protocol
 
+import numpy as np
+import torch
+
 from saywhere.core import Caption, InvalidValue, Region
 from saywhere.core.caption import OBJECT
 from saywhere.core.types import Floats32
 from saywhere.models.face import check_level
 from saywhere.models.patchioner.consensus import ConsensusConfig, InverseFrequency, consensus
-from saywhere.models.patchioner.decoder import PrefixDecoder
+from saywhere.models.patchioner.decoder import PrefixDecoder, Reading
 from saywhere.models.patchioner.eyes import AlignedView, is_scene
 from saywhere.models.patchioner.gap import Direct, Gap
 from saywhere.models.patchioner.levels import ABOUT_PEOPLE, PERSON, check_names, check_prompts
@@ -125,7 +128,9 @@ class MemoryWriter:
     def _captions(
         self, seen: AlignedView, vectors: Floats32, regions: Sequence[Region], how: Generation, level: str
     ) -> list[Caption]:
-        written, closed = self.write(vectors, how, level=level)
+        decoder = self.at(level).decoder
+        reading = reading_of(seen, seen.weights(regions)) if reads_photos(decoder) else None
+        written, closed = self.write(vectors, how, level=level, reading=reading)
         nearest = closed.nearest if any(closed.nearest) else self.bank.project(vectors).nearest
         supposed = level not in ABOUT_PEOPLE or may_have_people(seen)
         captions = []
@@ -138,20 +143,27 @@ class MemoryWriter:
         return captions
 
     def write(
-        self, vectors: Floats32, how: Generation, gap: Gap | None = None, level: str = OBJECT
+        self,
+        vectors: Floats32,
+        how: Generation,
+        gap: Gap | None = None,
+        level: str = OBJECT,
+        reading: Reading | None = None,
     ) -> tuple[list[Written], Projected]:
         """A text for each of (m, d) vectors of length 1, and what was made of the vectors before. gap: how to close
-        it; by default as the level has it."""
+        it; by default as the level has it. reading: the photo, for a decoder that attends to it."""
         writer = self.at(level)
         decoder, closed = writer.decoder, (gap or writer.gap).close(vectors)
         prompts = None if level == OBJECT else (level,) * len(vectors)
         if isinstance(how, GenerationConfig):
+            if isinstance(decoder, PrefixDecoder):
+                return decoder.write(closed.vectors, how, prompts, reading=reading), closed
             return decoder.write(closed.vectors, how, prompts), closed
         if not isinstance(decoder, PrefixDecoder):
             kind = type(decoder).__name__
             raise InvalidValue("consensus", f"needs a writer that draws several texts, not a {kind}")
-        careful = [decoder.write(rows, how.careful, prompts) for rows in (closed.vectors, vectors)]
-        drawn = decoder.draw(closed.vectors, how.draws, how.drawing, prompts)
+        careful = [decoder.write(rows, how.careful, prompts, reading=reading) for rows in (closed.vectors, vectors)]
+        drawn = decoder.draw(closed.vectors, how.draws, how.drawing, prompts, reading)
         near_each = self.bank.project(vectors, nearest=_FETCHED * how.nearest).nearest
         chosen = []
         for first, second, others, near in zip(*careful, drawn, near_each, strict=True):
@@ -159,6 +171,17 @@ class MemoryWriter:
             best = consensus([text.text for text in candidates], how.references(near), self.rarity, how.softness)
             chosen.append(candidates[best])
         return chosen, closed
+
+
+def reads_photos(decoder: Writer) -> bool:
+    """Whether a decoder attends to the photo's hidden states."""
+    return isinstance(decoder, PrefixDecoder) and decoder.config.states_size > 0
+
+
+def reading_of(seen: AlignedView, weights: Floats32) -> Reading:
+    """What such a decoder reads, for regions of (m, rows, cols) weights."""
+    by_state = seen.state_weights(weights)
+    return Reading(torch.from_numpy(np.array(seen.view.states))[None], torch.from_numpy(by_state))
 
 
 def may_have_people(seen: AlignedView) -> bool:
