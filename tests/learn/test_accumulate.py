@@ -60,6 +60,10 @@ def _features(folder: Path) -> None:
     eye_small.save_features(folder, SPLITS)
 
 
+def _told_photos(folder: Path) -> None:
+    eye_small.save_told(folder, SPLITS)
+
+
 # For each task: its data, and what makes it small and silences its noise, which differs from part to part.
 MITR = {"width": 8, "heads": 2, "feed_forward": 16, "mask_rate": 0.0}
 MITR |= {"dropout": 0.0, "attention_dropout": 0.0, "input_dropout": 0.0}
@@ -71,6 +75,11 @@ DECODER |= {"noise": [0.0, 0.0], "project_rate": 1.0}
 TASKS: dict[str, tuple[Callable[[Path], None], dict[str, Any], dict[str, Any]]] = {
     "eye": (_features, {"heads": 2, "layers": 1, "start": "random", "others": 5}, {}),
     "mitr": (_narratives, MITR, {}),
+    "patchioner-photo-writer": (
+        _told_photos,
+        {"captions": 2, "boxes": 1, "dropout": 0.0, "shift": 0.0},
+        {"eye": "eye", "decoder": "decoder"},
+    ),
     "updown-vqa": (_questions, VQA, {}),
     "updown-caption": (_captions, CAPTION, {}),
     "hint-vqa": (_questions, VQA | {"hint": {"share": 1.0}}, {}),
@@ -132,7 +141,8 @@ def _recipe(table: Mapping[str, Any], folder: Path) -> Recipe:
     train = {key: value for key, value in table.get("train", {"lr": 0.01}).items() if key != "init_from"}
     train |= {"batch_size": 12, "steps": 1, "epochs": None}
     levels = {"levels": table["data"]["levels"]} if "levels" in table.get("data", {}) else {}
-    changed = {"name": "small", "model": kept | model, "data": {"folder": str(folder), **data, **levels}}
+    paths = {key: str(folder / value) for key, value in data.items() if key in ("eye", "decoder")}
+    changed = {"name": "small", "model": kept | model, "data": {"folder": str(folder), **data, **paths, **levels}}
     return parse_recipe({"task": table["task"], **changed, "train": train}, "test")
 
 

@@ -7,8 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 
-from saywhere.models.eye.features import WORDS, Quantiser, photo_writer, write_names, write_said
+from saywhere.language.vocabulary import Vocabulary
+from saywhere.models.eye.features import WORDS, Called, Quantiser, photo_writer, write_names, write_said, write_told
+from saywhere.models.eye.objective import EyeLearner
+from saywhere.models.patchioner.decoder import DecoderConfig, PrefixDecoder
+from saywhere.vision.eye import EyeConfig, EyeNet
 
 GRID, SIZE, TEXT = 4, 16, 6
 NAMES = ("person", "cup", "dog")
@@ -37,3 +42,30 @@ def save_features(folder: Path, splits: Sequence[str]) -> None:
         for number, (row, split) in enumerate(zip(rows, splits, strict=True)):
             writer.add(f"{number:012}", **row | {"taps": quantiser.to_bytes(row["taps"]), "split": split})
     write_said(folder, ((f"{number:012}", row["classes"] * 2) for number, row in enumerate(rows)))
+
+
+def small_eye(seed: int = 0) -> EyeLearner:
+    """An eye with random weights that fits the features."""
+    torch.manual_seed(seed)
+    net = EyeNet(EyeConfig(size=SIZE, heads=2, layers=1, text_size=TEXT, input_px=14 * GRID, cell_size=8))
+    torch.nn.init.normal_(net.cell.weight)
+    named = dict(zip(NAMES, torch.eye(TEXT), strict=False))
+    return EyeLearner(net, named, named).eval()
+
+
+def save_told(folder: Path, splits: Sequence[str]) -> None:
+    """Features, an eye, a decoder, and for each photo two captions and a name of its thing."""
+    save_features(folder, splits)
+    texts = [f"a {name} on a table" for name in NAMES]
+    box = (0.0, 0.0, 0.5, 0.5)
+    write_told(
+        folder,
+        (
+            (f"{number:012}", [texts[number % 3], texts[(number + 1) % 3]], [Called(box, (f"a {NAMES[number % 3]}",))])
+            for number in range(len(splits))
+        ),
+    )
+    small_eye().save_pretrained(folder / "eye")
+    words = Vocabulary.of_words(texts)
+    config = DecoderConfig(len(words), TEXT, width=16, layers=1, heads=2, feed_forward=32, max_words=9, dropout=0.0)
+    PrefixDecoder.fresh(config, words, 0).save_pretrained(folder / "decoder")

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 from PIL import Image
 
 from saywhere.core import BoxSet, InvalidValue, Region, WholeImage
@@ -16,10 +17,12 @@ from saywhere.models.common.overlaps import overlaps
 from saywhere.models.patchioner.aggregation import region_weights
 from saywhere.models.patchioner.alignment import Alignment
 from saywhere.models.patchioner.tags import ClassNames, Tags
-from saywhere.vision.view import Encoder, View
+from saywhere.vision.view import Encoder, Found, View
 
 if TYPE_CHECKING:
     from saywhere.vision.eye import EyeEncoder
+
+_SAME_THING = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,22 +195,49 @@ class EncoderEyes:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class OneEye:
-    """An eye that finds things itself and whose vectors are those of texts; see `saywhere.vision.eye`."""
+    """An eye that finds things itself and whose vectors are those of texts; see `saywhere.vision.eye`.
+
+    detector, tags: a second opinion on things, both or none. blend: how loud its names are.
+    """
 
     encoder: EyeEncoder
+    detector: Any = None
+    tags: Tags | None = None
+    blend: Blend = Blend()
+
+    def __post_init__(self) -> None:
+        if (self.detector is None) != (self.tags is None):
+            raise InvalidValue("eyes", "a detector and tags for what it finds come together")
 
     @property
     def size(self) -> int:
         return self.encoder.size
 
     def look(self, photo: Image.Image) -> View:
-        return self.encoder.look(photo)
+        view = self.encoder.look(photo)
+        return view if self.detector is None else view.with_found(merged(self.detector.find(photo), view.found))
 
     def align(self, view: View) -> AlignedView:
-        return AlignedView(view, kinds=() if self.encoder.namer is None else self.encoder.namer.names)
+        kinds = () if self.encoder.namer is None else self.encoder.namer.names
+        return AlignedView(view, None, self.tags, None, self.blend, kinds)
 
     def texts(self, vectors: Floats32) -> Floats32:
         return _unit(vectors)
+
+
+def merged(first: Sequence[Found], second: Sequence[Found]) -> tuple[Found, ...]:
+    """All of the first, and of the second what none of the first overlaps by half (IoU)."""
+    boxes = np.array([one.box_xyxy for one in first]).reshape(-1, 4)
+    return (*first, *(one for one in second if not (_ious(boxes, one.box_xyxy) >= _SAME_THING).any()))
+
+
+def _ious(boxes_xyxy: NDArray[np.float64], box_xyxy: Sequence[float]) -> NDArray[np.float64]:
+    left, top, right, bottom = boxes_xyxy.T
+    x1, y1, x2, y2 = box_xyxy
+    width, height = np.minimum(right, x2) - np.maximum(left, x1), np.minimum(bottom, y2) - np.maximum(top, y1)
+    common = np.clip(width, 0, None) * np.clip(height, 0, None)
+    overlap: NDArray[np.float64] = common / ((right - left) * (bottom - top) + (x2 - x1) * (y2 - y1) - common)
+    return overlap
 
 
 def _unit(vectors: Floats32) -> Floats32:

@@ -36,12 +36,10 @@ _BOXES_MEASURED = 2
 class PhotoWriterSection(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """[model]: the decoder and what it learns in a step.
 
-    start: folder of a decoder to begin with, which reads vectors alone. captions, boxes: texts of a photo in a step.
-    smoothing: of the labels. dropout: of the decoder. shift: how far vectors are moved at random, so that the decoder
-    leans on the photo too.
+    captions, boxes: texts of a photo in a step. smoothing: of the labels. dropout: of the
+    decoder. shift: how far vectors are moved at random, so that the decoder leans on the photo too.
     """
 
-    start: Path
     captions: int = 4
     boxes: int = 3
     smoothing: float = 0.1
@@ -50,10 +48,12 @@ class PhotoWriterSection(msgspec.Struct, frozen=True, forbid_unknown_fields=True
 
 
 class PhotoWriterData(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """[data]: a folder that `saywhere build eye` wrote; eye: the folder of an eye. validation: photos, at most."""
+    """[data]: a folder that `saywhere build eye` wrote. eye: the folder of an eye. decoder: of a decoder to begin with,
+    which may have learnt from texts alone. validation: photos, at most."""
 
     folder: Path
     eye: Path
+    decoder: Path
     validation: int = 200
 
 
@@ -129,7 +129,7 @@ class PhotoWriterTask:
 
     def __init__(self, model: PhotoWriterSection, data: PhotoWriterData) -> None:
         self._section, self._data = model, data
-        start = PrefixDecoder.from_pretrained(model.start)
+        start = PrefixDecoder.from_pretrained(data.decoder)
         self.vocabulary, self._start = start.vocabulary, start
         self._train, self._validation = (
             PhotoTextItems(data.folder, split, start.vocabulary, start.config.max_words)
@@ -142,7 +142,7 @@ class PhotoWriterTask:
         seed = int(torch.randint(2**31, (), generator=generator))
         decoder = PrefixDecoder.fresh(DecoderConfig.from_dict(shape), self.vocabulary, seed)
         if self._start.config.states_size not in (0, eye.eye.config.size):
-            raise InvalidValue("[model] start", "reads the hidden states of another eye")
+            raise InvalidValue("[data] decoder", "reads the hidden states of another eye")
         decoder.load_state_dict(self._start.state_dict(), strict=False)
         return PhotoWriter(eye, decoder)
 

@@ -176,21 +176,21 @@ def open_eyes(
     """The eyes of a seer's folder. encoder, detector: instead of those it names."""
     from saywhere.vision import open_encoder
 
-    if config.encoder == EYE and encoder is None:
-        from saywhere.models.eye.encoder import open_eye
-
-        return OneEye(open_eye(folder / EYE))
-
-    looking: Any = encoder or open_encoder(config.encoder, config.input_px)
     if config.detector and detector is None:
         from saywhere.vision.detector import open_detector
 
         detector = open_detector()
+    tags = Tags.from_pretrained(folder / "tags") if config.detector else None
+    if config.encoder == EYE and encoder is None:
+        from saywhere.models.eye.encoder import open_eye
+
+        return OneEye(open_eye(folder / EYE), detector, tags, Blend(**config.blend))
+    looking: Any = encoder or open_encoder(config.encoder, config.input_px)
     return EncoderEyes(
         looking,
         LinearAlignment.from_pretrained(folder / "alignment"),
         detector,
-        Tags.from_pretrained(folder / "tags") if config.detector else None,
+        tags,
         class_names(folder / "classes", looking) if config.class_names else None,
         Blend(**config.blend),
     )

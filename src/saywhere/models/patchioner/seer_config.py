@@ -21,7 +21,8 @@ EYE = "eye"
 
 class SeerConfig(msgspec.Struct, forbid_unknown_fields=True):
     """seer.json. encoder, input_px: what looks; "eye" for the one in the folder, whose size is its own. gap: "memory"
-    or "direct". writers: folders by name; the first is the default. class_names: whether the encoder's classifier helps. blend: see that class.
+    or "direct". writers: folders by name; the first is the default. class_names: whether the encoder's classifier
+    helps. blend: see that class.
     beams, no_repeat: see `GenerationConfig`. draws: for whole photos, see `ConsensusConfig`; 0: as regions.
     answers: the folder of the network that answers questions, if there is one. question_kinds: see `Seer`.
     levels: of captions above objects, such as "scene"; level_writer: the folder of what writes them; both or none.

@@ -1,0 +1,126 @@
+"""A decoder that attends to photos: what it reads, what it learns, and what it begins with."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from saywhere.core.errors import InvalidValue
+from saywhere.learn import train
+from saywhere.learn.recipe import parse_recipe
+from saywhere.learn.records import Validated
+from saywhere.models.patchioner.decoder import GenerationConfig, PrefixDecoder, Reading
+from saywhere.models.patchioner.photo_writing import PhotoWriterData, PhotoWriterSection, PhotoWriterTask, seen_texts
+from tests.models import eye_small
+from tests.models.patchioner_small import decoder, vectors
+
+STATES = 6
+
+
+def attending() -> PrefixDecoder:
+    """A decoder whose attention to the photo adds something."""
+    return decoder(states_size=STATES)
+
+
+def photo(texts: int, seed: int = 3) -> Reading:
+    rng = torch.Generator().manual_seed(seed)
+    return Reading(torch.randn(1, 5, STATES, generator=rng), torch.rand(texts, 4, generator=rng))
+
+
+@pytest.mark.parametrize("how", [GenerationConfig(), GenerationConfig("beam", beams=3), GenerationConfig("nucleus")])
+def test_a_region_gets_the_same_words_alone_and_among_others(how: GenerationConfig) -> None:
+    model, rows, read = attending(), vectors(6), photo(6)
+    together = model.write(rows, how, reading=read)
+    for i, one in enumerate(together):
+        alone = model.write(rows[i : i + 1], how, reading=read.rows([i]))[0]
+        assert alone.text == one.text
+        assert alone.score == pytest.approx(one.score, abs=1e-5)
+
+
+def test_words_depend_on_the_photo_and_on_the_region() -> None:
+    model, rows = attending(), vectors(4)
+    scores = {
+        tuple(round(one.score, 6) for one in model.write(rows, reading=read))
+        for read in (photo(4), photo(4, seed=4), Reading(photo(4).states, torch.ones(4, 4)))
+    }
+    assert len(scores) == 3
+
+
+def test_weights_of_any_scale_mean_the_same() -> None:
+    read = photo(3)
+    torch.testing.assert_close(read.bias(), Reading(read.states, 7 * read.weights).bias())
+    assert read.bias()[:, 0].eq(0).all()
+
+
+def test_attention_that_has_learnt_nothing_changes_nothing() -> None:
+    plain = decoder(layers=1)
+    reading = decoder(layers=1, states_size=STATES)
+    reading.load_state_dict(plain.state_dict(), strict=False)
+    for block in reading.blocks:
+        torch.nn.init.zeros_(block.look.out.weight)
+        torch.nn.init.zeros_(block.look.out.bias)
+    ours = [one.text for one in reading.write(vectors(5), reading=photo(5))]
+    assert ours == [one.text for one in plain.write(vectors(5))]
+
+
+@pytest.mark.parametrize(("states", "read"), [(0, photo(2)), (STATES, None)])
+def test_a_decoder_without_its_photo_or_with_one_it_cannot_read_is_refused(states: int, read: Reading | None) -> None:
+    with pytest.raises(InvalidValue, match="was made for"):
+        decoder(states_size=states).write(vectors(2), reading=read)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("told")
+    eye_small.save_told(out, ("train",) * 12 + ("validation",) * 4)
+    return out
+
+
+def data(folder: Path) -> PhotoWriterData:
+    return PhotoWriterData(folder=folder, eye=folder / "eye", decoder=folder / "decoder")
+
+
+def test_a_decoder_learns_to_put_photos_into_words_and_its_eye_stands_still(folder: Path, tmp_path: Path) -> None:
+    recipe = parse_recipe(
+        {
+            "name": "writer",
+            "task": "patchioner-photo-writer",
+            "model": {"captions": 2, "boxes": 1, "dropout": 0.0},
+            "data": {name: str(folder / sub) for name, sub in (("folder", ""), ("eye", "eye"), ("decoder", "decoder"))},
+            "train": {"steps": 40, "batch_size": 6, "lr": 1e-2, "device": "cpu"},
+            "validate": {"metric": "loss", "every_steps": 40},
+        },
+        "test",
+    )
+    seen: list[Validated] = []
+    train(recipe, tmp_path / "run", on_event=lambda one: seen.append(one) if isinstance(one, Validated) else None)
+    assert seen[-1].metrics["loss"] < 0.7 * seen[0].metrics["loss"]
+    assert seen[-1].metrics["box_loss"] < seen[0].metrics["box_loss"]
+    task = PhotoWriterTask(PhotoWriterSection(), data(folder))
+    assert not any(one.requires_grad for one in task.build(torch.Generator()).eye.parameters())
+
+
+def test_a_region_is_the_mean_of_its_cells_and_the_whole_photo_what_the_eye_says_of_it(folder: Path) -> None:
+    task = PhotoWriterTask(PhotoWriterSection(captions=1, boxes=1), data(folder))
+    batch = task.collate([task.train_items()[0]], torch.Generator())
+    eye = eye_small.small_eye()
+    vectors_, reading = seen_texts(eye, batch)
+    with torch.no_grad():
+        seen = eye(batch.taps)
+    torch.testing.assert_close(vectors_[0], torch.nn.functional.normalize(seen.whole[0], dim=0))
+    # The box is the upper left quarter: four patches of sixteen, of which nothing else is read.
+    assert reading.weights[1].nonzero()[:, 0].tolist() == [0, 1, 4, 5]
+    mean = seen.cells[0, [0, 1, 4, 5]].mean(dim=(0, 1))
+    torch.testing.assert_close(vectors_[1], torch.nn.functional.normalize(mean, dim=0))
+
+
+def test_an_eye_comes_back_out_of_its_folder(tmp_path: Path) -> None:
+    eye = eye_small.small_eye()
+    eye.save_pretrained(tmp_path / "eye")
+    again = type(eye).from_pretrained(tmp_path / "eye")
+    assert (again.names, again.words, again.eye.config) == (eye.names, eye.words, eye.eye.config)
+    taps = torch.from_numpy(np.random.default_rng(0).normal(size=(1, 2, 17, eye_small.SIZE)).astype(np.float32))
+    torch.testing.assert_close(again(taps).cells, eye(taps).cells)
