@@ -1,4 +1,4 @@
-"""`saywhere build eye`: what the eye learns from, out of a COCO store."""
+"""`saywhere build eye`: what the eye learns from, out of a COCO store; `build with-eye`: a model that sees with it."""
 
 from __future__ import annotations
 
@@ -40,3 +40,22 @@ def eye(
     out.print(f"{output}: {made.rows:,} photos, {len(made.unreadable):,} left out", markup=False)
     if made.unreadable:
         raise typer.Exit(1)
+
+
+def with_eye(
+    eye: Annotated[Path, typer.Argument(help="Folder of a trained eye (`saywhere export`).", show_default=False)],
+    output: Annotated[Path, typer.Option("--out", "-o", help="The folder of the new model.")],
+    writer: Annotated[
+        list[str] | None, typer.Option(help="A writer as NAME=FOLDER; the first is the default of the new model.")
+    ] = None,
+    base: Annotated[str, typer.Option(help="The model whose memory and other writers are kept.")] = "saywhere-base",
+) -> None:
+    """Put a trained eye, and writers that learnt with it, into a copy of a model."""
+    from saywhere import loading
+    from saywhere.build.with_eye import build_with_eye
+
+    parts = [one.partition("=") for one in writer or ()]
+    if wrong := [name for name, sign, folder in parts if not (name and sign and folder)]:
+        raise typer.BadParameter(f"{wrong[0]!r} is not NAME=FOLDER", param_hint="--writer")
+    build_with_eye(loading.find(base).folder, eye, {name: Path(folder) for name, _, folder in parts}, output)
+    out.print(f"{output}: try `saywhere caption PHOTO --model {output}`", markup=False)
