@@ -16,11 +16,10 @@ from saywhere.language.vocabulary import Vocabulary
 from saywhere.models.eye.objective import EyeLearner
 from saywhere.models.patchioner.config import DecoderConfig
 from saywhere.models.patchioner.decoder import PrefixDecoder
-from saywhere.models.patchioner.eyes import Blend, OneEye, merged
+from saywhere.models.patchioner.eyes import Blend, OneEye
 from saywhere.models.patchioner.seer import open_seer
 from saywhere.models.patchioner.seer_config import read_config, save_config
 from saywhere.models.patchioner.tags import Tags
-from saywhere.vision import Found
 from saywhere.vision.eye import Eye, EyeConfig, EyeEncoder, EyeNet, TrunkNet
 from saywhere.vision.focus import FocusConfig, FocusNet
 from saywhere.vision.runtime import open_runtime
@@ -101,13 +100,6 @@ def test_a_writer_of_other_vectors_is_refused_and_nothing_is_written(parts: dict
 def test_a_folder_that_holds_something_is_left_alone(parts: dict[str, Path]) -> None:
     with pytest.raises(InvalidFile, match="not empty"):
         build_with_eye(parts["base"], parts["eye"], {}, parts["base"])
-
-
-def test_what_both_found_is_there_once() -> None:
-    first = [Found((0, 0, 0.5, 0.5), "cat", 0.4)]
-    second = [Found((0, 0, 0.5, 0.45), "dog", 0.9), Found((0.6, 0.6, 1, 1), "cup", 0.8)]
-    assert [one.name for one in merged(first, second)] == ["cat", "cup"]
-    assert merged([], second) == tuple(second)
 
 
 def test_a_detector_without_tags_is_refused(tmp_path: Path) -> None:

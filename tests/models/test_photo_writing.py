@@ -104,10 +104,10 @@ def test_a_decoder_learns_to_put_photos_into_words_and_its_eye_stands_still(fold
 
 
 def test_a_region_is_the_mean_of_its_cells_and_the_whole_photo_what_the_eye_says_of_it(folder: Path) -> None:
-    task = PhotoWriterTask(PhotoWriterSection(captions=1, boxes=1), data(folder))
+    task = PhotoWriterTask(PhotoWriterSection(captions=1, boxes=1, named=0.0), data(folder))
     batch = task.collate([task.train_items()[0]], torch.Generator())
     eye = eye_small.small_eye()
-    vectors_, reading = seen_texts(eye, batch)
+    vectors_, reading = seen_texts(eye, batch, 3.0)
     with torch.no_grad():
         seen = eye(batch.taps)
     torch.testing.assert_close(vectors_[0], torch.nn.functional.normalize(seen.whole[0], dim=0))
@@ -115,6 +115,14 @@ def test_a_region_is_the_mean_of_its_cells_and_the_whole_photo_what_the_eye_says
     assert reading.weights[1].nonzero()[:, 0].tolist() == [0, 1, 4, 5]
     mean = seen.cells[0, [0, 1, 4, 5]].mean(dim=(0, 1))
     torch.testing.assert_close(vectors_[1], torch.nn.functional.normalize(mean, dim=0))
+
+
+def test_a_box_of_a_known_class_may_be_told_its_name(folder: Path) -> None:
+    task = PhotoWriterTask(PhotoWriterSection(captions=1, boxes=1, named=1.0), data(folder))
+    batch = task.collate([task.train_items()[1]], torch.Generator())
+    assert batch.classes.tolist() == [-1, eye_small.NAMES.index("cup")]
+    vectors_, _ = seen_texts(eye_small.small_eye(), batch, 1e6)
+    torch.testing.assert_close(vectors_[1], torch.eye(eye_small.TEXT)[1])
 
 
 def test_an_eye_comes_back_out_of_its_folder(tmp_path: Path) -> None:

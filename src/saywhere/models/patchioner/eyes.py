@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 from PIL import Image
 
 from saywhere.core import BoxSet, InvalidValue, Region, WholeImage
@@ -17,12 +16,10 @@ from saywhere.models.common.overlaps import overlaps
 from saywhere.models.patchioner.aggregation import region_weights
 from saywhere.models.patchioner.alignment import Alignment
 from saywhere.models.patchioner.tags import ClassNames, Tags
-from saywhere.vision.view import Encoder, Found, View
+from saywhere.vision.view import Encoder, View
 
 if TYPE_CHECKING:
     from saywhere.vision.eye import EyeEncoder
-
-_SAME_THING = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,7 +194,7 @@ class EncoderEyes:
 class OneEye:
     """An eye that finds things itself and whose vectors are those of texts; see `saywhere.vision.eye`.
 
-    detector, tags: a second opinion on things, both or none. blend: how loud its names are.
+    detector, tags: what finds and names things instead of the eye, both or none. blend: how loud its names are.
     """
 
     encoder: EyeEncoder
@@ -215,7 +212,7 @@ class OneEye:
 
     def look(self, photo: Image.Image) -> View:
         view = self.encoder.look(photo)
-        return view if self.detector is None else view.with_found(merged(self.detector.find(photo), view.found))
+        return view if self.detector is None else view.with_found(self.detector.find(photo))
 
     def align(self, view: View) -> AlignedView:
         kinds = () if self.encoder.namer is None else self.encoder.namer.names
@@ -223,21 +220,6 @@ class OneEye:
 
     def texts(self, vectors: Floats32) -> Floats32:
         return _unit(vectors)
-
-
-def merged(first: Sequence[Found], second: Sequence[Found]) -> tuple[Found, ...]:
-    """All of the first, and of the second what none of the first overlaps by half (IoU)."""
-    boxes = np.array([one.box_xyxy for one in first]).reshape(-1, 4)
-    return (*first, *(one for one in second if not (_ious(boxes, one.box_xyxy) >= _SAME_THING).any()))
-
-
-def _ious(boxes_xyxy: NDArray[np.float64], box_xyxy: Sequence[float]) -> NDArray[np.float64]:
-    left, top, right, bottom = boxes_xyxy.T
-    x1, y1, x2, y2 = box_xyxy
-    width, height = np.minimum(right, x2) - np.maximum(left, x1), np.minimum(bottom, y2) - np.maximum(top, y1)
-    common = np.clip(width, 0, None) * np.clip(height, 0, None)
-    overlap: NDArray[np.float64] = common / ((right - left) * (bottom - top) + (x2 - x1) * (y2 - y1) - common)
-    return overlap
 
 
 def _unit(vectors: Floats32) -> Floats32:

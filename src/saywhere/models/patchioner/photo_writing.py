@@ -6,10 +6,11 @@ The eye stands still. Each photo gives several texts a step, which share the wor
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 import msgspec
 import numpy as np
@@ -31,13 +32,16 @@ from saywhere.store import Store
 _VALIDATION_BATCH = 25
 _CAPTIONS_MEASURED = 2
 _BOXES_MEASURED = 2
+_WHOLE = -2
+_ARTICLE = re.compile(r"an? ")
 
 
 class PhotoWriterSection(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """[model]: the decoder and what it learns in a step.
 
     captions, boxes: texts of a photo in a step. smoothing: of the labels. dropout: of the
-    decoder. shift: how far vectors are moved at random, so that the decoder leans on the photo too.
+    decoder. shift: how far vectors are moved at random, so that the decoder leans on the photo too. named: how often a
+    box's class is told by its vector, as a detector's name would, `loudness` times as loud as what the eye sees.
     """
 
     captions: int = 4
@@ -45,6 +49,8 @@ class PhotoWriterSection(msgspec.Struct, frozen=True, forbid_unknown_fields=True
     smoothing: float = 0.1
     dropout: float = 0.1
     shift: float = 0.02
+    named: float = 0.5
+    loudness: float = 3.0
 
 
 class PhotoWriterData(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -69,13 +75,24 @@ class PhotoWriter(nn.Module):
         self.decoder.save_pretrained(folder, half=half)
 
 
+class CalledIds(NamedTuple):
+    """A box, the ids of each of its names, and the number of the class that its first name is; −1 for none."""
+
+    box_xyxy: tuple[float, float, float, float]
+    names: list[list[int]]
+    kind: int
+
+
+_NOTHING = CalledIds((0.0, 0.0, 1.0, 1.0), [[]], -1)
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class PhotoTexts:
-    """One photo and its texts. taps: as in `EyeItem`. captions: ids of each. called: boxes, with ids of each name."""
+    """One photo and its texts. taps: as in `EyeItem`. captions: ids of each. called: boxes with their names."""
 
     taps: Floats32
     captions: list[list[int]]
-    called: list[tuple[tuple[float, float, float, float], list[list[int]]]]
+    called: list[CalledIds]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -83,12 +100,14 @@ class PhotoTextBatch(Movable):
     """B photos with k texts each, side by side.
 
     taps: (B, 2, 1 + n, size). cells: (B * k, rows, cols), how much of a text's box lies on each cell; even for the
-    whole photo. is_whole: (B * k,). words: (B * k, t) ids with begin and end; padding alone where there is no text.
+    whole photo. is_whole: (B * k,). classes: (B * k,), which a detector would have named; −1 for none.
+    words: (B * k, t) ids with begin and end; padding alone where there is no text.
     """
 
     taps: Tensor
     cells: Tensor
     is_whole: Tensor
+    classes: Tensor
     words: Tensor
 
 
@@ -98,6 +117,7 @@ class PhotoTextItems:
     def __init__(self, folder: Path, split: str, vocabulary: Vocabulary, most_words: int) -> None:
         self._features, self._told = EyeFeatures(folder, split), Store(folder / TOLD, TOLD_KIND)
         self._vocabulary, self._most_words = vocabulary, most_words
+        self._kinds = {name: number for number, name in enumerate(self._features.names)}
         self._rows = [i for i in range(len(self._features)) if self._features.key(i) in self._told]
         if not self._rows:
             raise InvalidFile(folder, f"has no photo of the split {split!r} that people told of")
@@ -113,8 +133,11 @@ class PhotoTextItems:
         return PhotoTexts(
             self._features[row].taps,
             [self._ids(text) for text in told["captions"]],
-            [(one.box_xyxy, [self._ids(text) for text in one.texts]) for one in called],
+            [CalledIds(one.box_xyxy, [self._ids(text) for text in one.texts], self._kind(one)) for one in called],
         )
+
+    def _kind(self, called: Called) -> int:
+        return self._kinds.get(_ARTICLE.sub("", called.texts[0], count=1), -1)
 
     def _ids(self, text: str) -> list[int]:
         ids = self._vocabulary.encode(plain_words(text)).ids
@@ -153,22 +176,23 @@ class PhotoWriterTask:
         captions, boxes = self._section.captions, self._section.boxes
         side = self._cell_grid(items[0])
         even = np.full((side, side), 1 / side**2, np.float32)
-        cells, whole, texts = [], [], []
+        cells, kinds, texts = [], [], []
         for item in items:
             for i in _drawn(len(item.captions), captions, generator):
                 cells.append(even)
-                whole.append(True)
+                kinds.append(_WHOLE)
                 texts.append([] if i is None else item.captions[i])
             for i in _drawn(len(item.called), boxes, generator):
-                box, names = ((0.0, 0.0, 1.0, 1.0), []) if i is None else item.called[i]
+                box, names, kind = _NOTHING if i is None else item.called[i]
                 cells.append(_box_cells(box, side))
-                whole.append(False)
-                texts.append([] if not names else names[_drawn(len(names), 1, generator)[0] or 0])
-        return _batch(items, cells, whole, texts)
+                told = float(torch.rand((), generator=generator)) < self._section.named
+                kinds.append(kind if told else -1)
+                texts.append(names[_drawn(len(names), 1, generator)[0] or 0])
+        return _batch(items, cells, kinds, texts)
 
     def losses(self, model: nn.Module, batch: PhotoTextBatch, generator: torch.Generator) -> Mapping[str, Tensor]:
         writer = _writer(model)
-        vectors, reading = seen_texts(writer.eye, batch)
+        vectors, reading = seen_texts(writer.eye, batch, self._section.loudness)
         noise = torch.randn(vectors.shape, generator=generator).to(vectors)
         shifted = unit(vectors) + self._section.shift * noise
         kept = (batch.words != 0).any(dim=1)
@@ -188,7 +212,7 @@ class PhotoWriterTask:
             items = [self._validation[i] for i in range(first, min(first + _VALIDATION_BATCH, count))]
             for name, batch in (("loss", self._whole_batch(items)), ("box_loss", self._box_batch(items))):
                 moved = batch.to(next(writer.parameters()).device)
-                vectors, reading = seen_texts(writer.eye, moved)
+                vectors, reading = seen_texts(writer.eye, moved, self._section.loudness)
                 pieces = int((moved.words[:, 1:] != 0).sum())
                 if pieces:
                     totals[name] += pieces * float(writer.decoder.loss(vectors, moved.words, None, 0, reading))
@@ -204,14 +228,14 @@ class PhotoWriterTask:
             item.captions[i] if i < len(item.captions) else [] for item in items for i in range(_CAPTIONS_MEASURED)
         ]
         even = np.full((side, side), 1 / side**2, np.float32)
-        return _batch(items, [even] * len(texts), [True] * len(texts), texts)
+        return _batch(items, [even] * len(texts), [_WHOLE] * len(texts), texts)
 
     def _box_batch(self, items: Sequence[PhotoTexts]) -> PhotoTextBatch:
         side = self._cell_grid(items[0])
-        none: tuple[tuple[float, float, float, float], list[list[int]]] = ((0.0, 0.0, 1.0, 1.0), [[]])
-        chosen = [item.called[i] if i < len(item.called) else none for item in items for i in range(_BOXES_MEASURED)]
-        cells = [_box_cells(box, side) for box, _ in chosen]
-        return _batch(items, cells, [False] * len(chosen), [names[0] for _, names in chosen])
+        each = range(_BOXES_MEASURED)
+        chosen = [item.called[i] if i < len(item.called) else _NOTHING for item in items for i in each]
+        cells = [_box_cells(one.box_xyxy, side) for one in chosen]
+        return _batch(items, cells, [-1] * len(chosen), [one.names[0] for one in chosen])
 
     @staticmethod
     def _cell_grid(item: PhotoTexts) -> int:
@@ -219,7 +243,7 @@ class PhotoWriterTask:
         return 2 * math.isqrt(item.taps.shape[1] - 1)
 
 
-def seen_texts(eye: EyeLearner, batch: PhotoTextBatch) -> tuple[Tensor, Reading]:
+def seen_texts(eye: EyeLearner, batch: PhotoTextBatch, loudness: float) -> tuple[Tensor, Reading]:
     """(texts, d) the vector of each text's region, and the photos to attend to."""
     with torch.no_grad():
         seen = eye(batch.taps)
@@ -231,18 +255,22 @@ def seen_texts(eye: EyeLearner, batch: PhotoTextBatch) -> tuple[Tensor, Reading]
         means = by_patch.flatten(2) @ seen.cells.flatten(1, 2)
         wholes = seen.whole[:, None].expand(-1, each, -1)
         vectors = torch.where(batch.is_whole.view(photos, each, 1), unit(wholes), unit(means)).flatten(0, 1)
+        names = eye.name_vectors[batch.classes.clamp(min=0)] * (batch.classes >= 0)[:, None]
+        vectors = unit(vectors + loudness * names)
         return vectors, Reading(seen.states, by_patch.sum(dim=3).flatten(0, 1))
 
 
 def _batch(
-    items: Sequence[PhotoTexts], cells: Sequence[Floats32], whole: Sequence[bool], texts: Sequence[Sequence[int]]
+    items: Sequence[PhotoTexts], cells: Sequence[Floats32], kinds: Sequence[int], texts: Sequence[Sequence[int]]
 ) -> PhotoTextBatch:
+    """kinds: of each text's box; −1 for none, _WHOLE for the whole photo."""
     words = [np.array([BEGIN_ID, *ids, END_ID] if ids else [], np.int64) for ids in texts]
     longest = max(2, *(len(ids) for ids in words))
     return PhotoTextBatch(
         torch.from_numpy(np.stack([item.taps for item in items])),
         torch.from_numpy(np.stack(cells)),
-        torch.tensor(whole),
+        torch.tensor([kind == _WHOLE for kind in kinds]),
+        torch.tensor([max(kind, -1) for kind in kinds]),
         padded(words, longest),
     )
 
