@@ -44,7 +44,7 @@ def eye(
 
 def with_eye(
     eye: Annotated[Path, typer.Argument(help="Folder of a trained eye (`saywhere export`).", show_default=False)],
-    output: Annotated[Path, typer.Option("--out", "-o", help="The folder of the new model.")],
+    output: Annotated[Path, typer.Option("--out", "-o", help="Folder of the new model.")],
     writer: Annotated[
         list[str] | None, typer.Option(help="A writer as NAME=FOLDER; the first is the default of the new model.")
     ] = None,
