@@ -13,8 +13,11 @@ from saywhere.vision.eye import Eye, EyeEncoder, TrunkNet
 from saywhere.vision.runtime import open_runtime
 from saywhere.vision.things import Namer
 
+SHIPPED = Path(__file__).parent / "weights"
+"""An eye that comes with the package; its README says what it learnt from and how good it is."""
 
-def open_eye(folder: str | Path, kind: str = "") -> EyeEncoder:
+
+def open_eye(folder: str | Path = SHIPPED, kind: str = "") -> EyeEncoder:
     """kind: of runtime, see `saywhere.vision.runtime`. The trunk's weights are fetched if they are not there."""
     from saywhere.assets import cache_folder
     from saywhere.vision.focus_look import open_focus
