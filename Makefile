@@ -1,5 +1,6 @@
 # make demo   from a fresh clone: set up, run the main job, show the result
 # make test   the same set-up, then all tests
+# make quick  what daily work needs: everything but experiments, pages, browsers and commands, in a minute or two
 # make docs   the guides and the reference as pages, in out/site
 # make lint   ruff, and mypy in strict mode
 # make bench  the numbers in bench/RESULTS.md, measured anew
@@ -11,7 +12,9 @@ READY  := $(VENV)/.ready
 OUT    := out
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test docs lint bench clean
+SLOW   := assets cli engine plots reproduce studio
+
+.PHONY: help demo test quick docs lint bench clean
 
 help:
 	@sed -n 's/^# \(make .*\)/\1/p' Makefile
@@ -28,6 +31,9 @@ demo: $(READY)
 
 test: $(READY)
 	$(BIN)/python -m pytest -n 2
+
+quick: $(READY)
+	$(BIN)/python -m pytest -q -n 2 $(SLOW:%=--ignore=tests/%)
 
 $(VENV)/.ready-docs: $(READY)
 	@$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[docs]'

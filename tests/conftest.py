@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -12,6 +13,10 @@ from hypothesis import settings
 # On a build machine the examples are always the same, so that a red build means a change broke something.
 settings.register_profile("saywhere", deadline=None, print_blob=True, derandomize="CI" in os.environ)
 settings.load_profile("saywhere")
+
+# A shell starts background jobs with Ctrl-C ignored, and whoever they start inherits that: tests send it.
+if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 SHARED = Path(os.environ.get("SAYWHERE_SHARED", Path(__file__).resolve().parents[2] / "shared"))
 BROWSER_TESTS = "tests/studio/browser/"

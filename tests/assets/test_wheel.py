@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -39,3 +41,22 @@ def test_pip_is_told_the_machine_only_where_a_wheel_is_for_one(
     assert command[-1] == "some-thing==1.0"
     after_folder = command[command.index(str(tmp_path)) + 1 : -1]
     assert " ".join(after_folder) == asked
+
+
+def test_a_folder_that_vanishes_while_its_bytes_are_counted_is_passed_over(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from saywhere.assets.wheel import _bytes_in
+
+    (tmp_path / "unpack").mkdir()
+    (tmp_path / "unpack" / "gone").write_bytes(b"12345")
+    (tmp_path / "kept").write_bytes(b"123")
+    listing = os.scandir
+
+    def vanished(folder: Any) -> Any:
+        if Path(folder).name == "unpack":
+            raise FileNotFoundError(folder)
+        return listing(folder)
+
+    monkeypatch.setattr(os, "scandir", vanished)
+    assert _bytes_in(tmp_path) == 3

@@ -105,10 +105,11 @@ def _watched(command: list[str], folder: Path, progress: Bytes | None) -> tuple[
 
 def _bytes_in(folder: Path) -> int:
     total = 0
-    for path in folder.rglob("*"):
-        # pip may move a file away between the listing and the look at it.
-        with suppress(OSError):
-            total += path.stat().st_size if path.is_file() else 0
+    # pip may move files and folders away between the listing and the look at them; `os.walk` passes over such folders.
+    for root, _, names in os.walk(folder):
+        for name in names:
+            with suppress(OSError):
+                total += (Path(root) / name).stat().st_size
     return total
 
 
