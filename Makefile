@@ -1,6 +1,6 @@
 # make demo   from a fresh clone: set up, run the main job, show the result
 # make test   the same set-up, then all tests
-# make quick  what daily work needs: everything but experiments, pages, browsers and commands, in a minute or two
+# make quick  what daily work needs: everything but experiments, pages, browsers and commands; three to four minutes
 # make docs   the guides and the reference as pages, in out/site
 # make lint   ruff, and mypy in strict mode
 # make bench  the numbers in bench/RESULTS.md, measured anew
