@@ -27,7 +27,7 @@ from tests.models.patchioner_seeing import THINGS, ThingFinder, alignment, atten
 from tests.models.test_patchioner_seer import CONFIG as SEER
 
 SIZE = 3
-CONFIG = EyeConfig(size=24, heads=3, layers=1, text_size=SIZE, taps=(0, 1), input_px=32, patch_px=8, cell_size=6)
+CONFIG = EyeConfig(size=24, heads=3, layers=1, text_size=SIZE, tap=1, input_px=32, patch_px=8, cell_size=6)
 
 
 def learner() -> EyeLearner:

@@ -16,19 +16,20 @@ from saywhere.models.patchioner.decoder import DecoderConfig, PrefixDecoder
 from saywhere.vision.eye import EyeConfig, EyeNet
 
 GRID, SIZE, TEXT = 4, 16, 6
+TAPPED = SIZE + 12
 NAMES = ("person", "cup", "dog")
 
 
 def made_photo(rng: np.random.Generator, kind: int, place: int) -> dict[str, Any]:
     """A photo with one thing on one patch, where people look."""
-    taps = rng.normal(size=(2, 1 + GRID**2, SIZE)).astype(np.float32) * 0.1
-    taps[:, 1 + place, kind] += 3
+    tapped = rng.normal(size=(1 + GRID**2, TAPPED)).astype(np.float32) * 0.1
+    tapped[1 + place, kind] += 3
     row, col = divmod(place, GRID)
     box = np.array([[col, row, col + 1, row + 1]], np.float32) / GRID
     captions = np.eye(TEXT, dtype=np.float32)[[kind, kind]] + rng.normal(size=(2, TEXT)) * 0.05
     saliency = np.full(GRID**2, 0.01, np.float32)
     saliency[place] = 1
-    return {"taps": taps, "boxes_xyxy": box, "classes": [kind], "caption_vectors": captions, "saliency": saliency}
+    return {"tapped": tapped, "boxes_xyxy": box, "classes": [kind], "caption_vectors": captions, "saliency": saliency}
 
 
 def save_features(folder: Path, splits: Sequence[str]) -> None:
@@ -37,17 +38,17 @@ def save_features(folder: Path, splits: Sequence[str]) -> None:
     write_names(folder, NAMES, np.eye(TEXT, dtype=np.float32)[: len(NAMES)])
     write_names(folder, NAMES, np.eye(TEXT, dtype=np.float32)[: len(NAMES)], WORDS)
     rows = [made_photo(rng, int(rng.integers(len(NAMES))), int(rng.integers(GRID**2))) for _ in splits]
-    quantiser = Quantiser.fit(np.stack([row["taps"] for row in rows]))
+    quantiser = Quantiser.fit(np.stack([row["tapped"] for row in rows]))
     with photo_writer(folder, quantiser, {"trunk": "made up"}) as writer:
         for number, (row, split) in enumerate(zip(rows, splits, strict=True)):
-            writer.add(f"{number:012}", **row | {"taps": quantiser.to_bytes(row["taps"]), "split": split})
+            writer.add(f"{number:012}", **row | {"tapped": quantiser.to_bytes(row["tapped"]), "split": split})
     write_said(folder, ((f"{number:012}", row["classes"] * 2) for number, row in enumerate(rows)))
 
 
 def small_eye(seed: int = 0) -> EyeLearner:
     """An eye with random weights that fits the features."""
     torch.manual_seed(seed)
-    net = EyeNet(EyeConfig(size=SIZE, heads=2, layers=1, text_size=TEXT, input_px=14 * GRID, cell_size=8))
+    net = EyeNet(EyeConfig(size=SIZE, heads=2, layers=1, text_size=TEXT, input_px=14 * GRID, cell_size=8, kinds=3))
     torch.nn.init.normal_(net.cell.weight)
     named = dict(zip(NAMES, torch.eye(TEXT), strict=False))
     return EyeLearner(net, named, named).eval()

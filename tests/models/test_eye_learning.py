@@ -13,10 +13,10 @@ from saywhere.learn import train
 from saywhere.learn.recipe import parse_recipe
 from saywhere.learn.records import Validated
 from saywhere.models.eye.features import EyeFeatures, EyeItem, Quantiser, photo_writer
-from saywhere.models.eye.objective import EyeBatch, EyeLearner, collate, thinned
+from saywhere.models.eye.objective import EyeBatch, EyeLearner, collate, drawn_patches, thinned
 from saywhere.models.eye.task import EyeData, EyeSection, EyeTask
 from saywhere.vision.eye import EyeConfig
-from tests.models.eye_small import GRID, SIZE, TEXT, save_features
+from tests.models.eye_small import GRID, SIZE, TAPPED, TEXT, save_features
 
 CONFIG = EyeConfig(size=SIZE, heads=2, text_size=TEXT, input_px=14 * GRID)
 
@@ -29,12 +29,12 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_hidden_states_come_back_as_they_were_but_for_a_step() -> None:
-    taps = np.random.default_rng(1).normal(size=(5, 2, 9, SIZE)).astype(np.float32) * 7 + 3
-    quantiser = Quantiser.fit(taps)
-    again = quantiser.to_floats(quantiser.to_bytes(taps))
-    inside = np.abs(taps - quantiser.mean[:, None]) <= 127 * quantiser.step[:, None]
+    tapped = np.random.default_rng(1).normal(size=(5, 9, SIZE)).astype(np.float32) * 7 + 3
+    quantiser = Quantiser.fit(tapped)
+    again = quantiser.to_floats(quantiser.to_bytes(tapped))
+    inside = np.abs(tapped - quantiser.mean) <= 127 * quantiser.step
     assert inside.mean() > 0.99
-    assert (np.abs(again - taps) <= 0.51 * quantiser.step[:, None])[inside].all()
+    assert (np.abs(again - tapped) <= 0.51 * quantiser.step)[inside].all()
 
 
 def test_the_eye_learns_what_lies_where_and_what_people_say_of_it(folder: Path, tmp_path: Path) -> None:
@@ -72,10 +72,10 @@ def test_features_of_another_trunk_are_refused(folder: Path) -> None:
 
 
 def item(boxes: list[list[float]], classes: list[int], captions: int = 1) -> EyeItem:
-    taps = np.random.default_rng(2).normal(size=(2, 1 + GRID**2, SIZE)).astype(np.float32)
+    tapped = np.random.default_rng(2).normal(size=(1 + GRID**2, TAPPED)).astype(np.float32)
     vectors = np.ones((captions, TEXT), np.float32)
     return EyeItem(
-        taps,
+        tapped,
         np.array(boxes, np.float32).reshape(-1, 4),
         np.array(classes, np.int64),
         vectors,
@@ -122,8 +122,8 @@ def test_photos_without_boxes_captions_or_looks_are_learnt_from_as_far_as_they_g
 
 def test_thinning_keeps_whole_rows_of_what_is_known_together(folder: Path) -> None:
     batch = collated([EyeFeatures(folder, "train")[i] for i in range(6)])
-    thin = thinned(batch, 7, torch.Generator().manual_seed(3))
-    assert thin.taps.shape[2] == 8
+    thin = thinned(batch, drawn_patches(6, GRID**2, 7, torch.Generator().manual_seed(3)))
+    assert thin.tapped.shape[1] == 8
     assert thin.shown.shape[1] == 7
     assert len(thin.cover) == len(thin.classes) == len(thin.photos)
     torch.testing.assert_close(thin.cover.sum(dim=(1, 2)), torch.ones(len(thin.cover)))
@@ -142,5 +142,5 @@ def test_a_learner_tells_what_its_eye_tells(folder: Path) -> None:
     task = EyeTask(EyeSection(heads=2, layers=1, start="random"), EyeData(folder=folder))
     learner = task.build(torch.Generator())
     assert isinstance(learner, EyeLearner)
-    taps = torch.from_numpy(EyeFeatures(folder, "train")[0].taps)[None]
-    torch.testing.assert_close(learner(taps).patches, learner.eye(taps).patches)
+    tapped = torch.from_numpy(EyeFeatures(folder, "train")[0].tapped)[None]
+    torch.testing.assert_close(learner(tapped).patches, learner.eye(tapped).patches)

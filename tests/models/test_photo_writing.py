@@ -12,6 +12,7 @@ from saywhere.core.errors import InvalidValue
 from saywhere.learn import train
 from saywhere.learn.recipe import parse_recipe
 from saywhere.learn.records import Validated
+from saywhere.models.eye.objective import thinned_patches
 from saywhere.models.patchioner.decoder import GenerationConfig, PrefixDecoder, Reading
 from saywhere.models.patchioner.photo_writing import PhotoWriterData, PhotoWriterSection, PhotoWriterTask, seen_texts
 from tests.models import eye_small
@@ -103,14 +104,55 @@ def test_a_decoder_learns_to_put_photos_into_words_and_its_eye_stands_still(fold
     assert not any(one.requires_grad for one in task.build(torch.Generator()).eye.parameters())
 
 
+def test_an_eye_and_a_decoder_learn_side_by_side(folder: Path, tmp_path: Path) -> None:
+    recipe = parse_recipe(
+        {
+            "name": "both",
+            "task": "patchioner-photo-writer",
+            "model": {
+                **{"captions": 2, "boxes": 1, "dropout": 0.0},
+                "eye": {"layers": 1, "heads": 2, "start": "random", "kept_share": 0.75},
+            },
+            "data": {"folder": str(folder), "decoder": str(folder / "decoder")},
+            "train": {"steps": 60, "batch_size": 6, "lr": 1e-2, "device": "cpu"},
+            "validate": {"metric": "loss", "every_steps": 60},
+        },
+        "test",
+    )
+    seen: list[Validated] = []
+    train(recipe, tmp_path / "run", on_event=lambda one: seen.append(one) if isinstance(one, Validated) else None)
+    first, last = seen[0].metrics, seen[-1].metrics
+    assert last["loss"] < 0.7 * first["loss"]
+    assert last["kinds_ap"] > first["kinds_ap"]
+    assert last["mean_cosine"] > first["mean_cosine"] + 0.3
+
+
+def test_patches_that_were_not_read_count_for_nothing(folder: Path) -> None:
+    task = PhotoWriterTask(PhotoWriterSection(captions=1, boxes=1, named=0.0), data(folder))
+    batch = task.collate([task.train_items()[0]], torch.Generator())
+    eye, rows = eye_small.small_eye(), torch.tensor([[15, 1, 4]])
+    with torch.no_grad():
+        seen = eye(thinned_patches(batch.tapped, rows))
+        vectors_, reading = seen_texts(eye, seen, batch, 3.0, rows)
+    assert reading.weights[1].nonzero()[:, 0].tolist() == [1, 2]
+    mean = seen.cells[0, [1, 2]].mean(dim=(0, 1))
+    torch.testing.assert_close(vectors_[1], torch.nn.functional.normalize(mean, dim=0))
+
+
+def test_a_writer_without_an_eye_is_refused(folder: Path) -> None:
+    task = PhotoWriterTask(PhotoWriterSection(), PhotoWriterData(folder=folder, decoder=folder / "decoder"))
+    with pytest.raises(InvalidValue, match="eye"):
+        task.build(torch.Generator())
+
+
 def test_a_region_is_the_mean_of_its_cells_and_the_whole_photo_what_the_eye_says_of_it(folder: Path) -> None:
     task = PhotoWriterTask(PhotoWriterSection(captions=1, boxes=1, named=0.0), data(folder))
     batch = task.collate([task.train_items()[0]], torch.Generator())
     eye = eye_small.small_eye()
-    vectors_, reading = seen_texts(eye, batch, 3.0)
     with torch.no_grad():
-        seen = eye(batch.taps)
-    torch.testing.assert_close(vectors_[0], torch.nn.functional.normalize(seen.whole[0], dim=0))
+        seen = eye(batch.tapped)
+        vectors_, reading = seen_texts(eye, seen, batch, 3.0)
+    torch.testing.assert_close(vectors_[0], torch.nn.functional.normalize(seen.mean[0], dim=0))
     # The box is the upper left quarter: four patches of sixteen, of which nothing else is read.
     assert reading.weights[1].nonzero()[:, 0].tolist() == [0, 1, 4, 5]
     mean = seen.cells[0, [0, 1, 4, 5]].mean(dim=(0, 1))
@@ -121,7 +163,8 @@ def test_a_box_of_a_known_class_may_be_told_its_name(folder: Path) -> None:
     task = PhotoWriterTask(PhotoWriterSection(captions=1, boxes=1, named=1.0), data(folder))
     batch = task.collate([task.train_items()[1]], torch.Generator())
     assert batch.classes.tolist() == [-1, eye_small.NAMES.index("cup")]
-    vectors_, _ = seen_texts(eye_small.small_eye(), batch, 1e6)
+    eye = eye_small.small_eye()
+    vectors_, _ = seen_texts(eye, eye(batch.tapped), batch, 1e6)
     torch.testing.assert_close(vectors_[1], torch.eye(eye_small.TEXT)[1])
 
 
@@ -130,5 +173,5 @@ def test_an_eye_comes_back_out_of_its_folder(tmp_path: Path) -> None:
     eye.save_pretrained(tmp_path / "eye")
     again = type(eye).from_pretrained(tmp_path / "eye")
     assert (again.names, again.words, again.eye.config) == (eye.names, eye.words, eye.eye.config)
-    taps = torch.from_numpy(np.random.default_rng(0).normal(size=(1, 2, 17, eye_small.SIZE)).astype(np.float32))
-    torch.testing.assert_close(again(taps).cells, eye(taps).cells)
+    tapped = torch.from_numpy(np.random.default_rng(0).normal(size=(1, 17, eye_small.TAPPED)).astype(np.float32))
+    torch.testing.assert_close(again(tapped).cells, eye(tapped).cells)

@@ -17,11 +17,10 @@ def test_the_shipped_eye_opens_and_knows_its_names_and_words() -> None:
 
 def test_what_the_shipped_eye_sees_is_finite_and_differs_from_place_to_place() -> None:
     eye = EyeLearner.from_pretrained(SHIPPED)
-    taps = torch.randn(
-        1, 2, 1 + eye.eye.config.grid**2, eye.eye.config.size, generator=torch.Generator().manual_seed(0)
-    )
+    config = eye.eye.config
+    tapped = torch.randn(1, 1 + config.grid**2, config.tapped_size, generator=torch.Generator().manual_seed(0))
     with torch.no_grad():
-        seen = eye(taps)
+        seen = eye(tapped)
     assert all(torch.isfinite(one).all() for one in seen)
     assert seen.cells[0, :, 0].std(dim=0).mean() > 1e-3
 

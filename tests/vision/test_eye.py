@@ -15,7 +15,7 @@ from saywhere.vision.eye import Eye, EyeConfig, EyeEncoder, EyeNet, TrunkNet
 from saywhere.vision.focus import FocusConfig, FocusNet
 from saywhere.vision.runtime import Runtime, open_runtime
 
-CONFIG = EyeConfig(size=24, heads=3, layers=1, text_size=10, taps=(0, 1), input_px=32, patch_px=8, cell_size=6)
+CONFIG = EyeConfig(size=24, heads=3, layers=1, text_size=10, tap=1, input_px=32, patch_px=8, cell_size=6)
 TRUNK = FocusConfig(size=24, layers=3, heads=3, patch=8, places=3, head=(4, 4, 4))
 
 
@@ -68,13 +68,16 @@ def test_a_photo_looks_the_same_alone_and_among_others(encoder: EyeEncoder) -> N
         np.testing.assert_allclose(encoder.look(one).patches, view.patches, atol=1e-5)
 
 
-def test_the_trunk_gives_what_its_blocks_give(eye: Eye) -> None:
+def test_the_trunk_gives_the_colours_of_cells_beside_hidden_states(eye: Eye) -> None:
     torch.manual_seed(1)
     pixels = torch.randint(0, 256, (2, 32, 32, 3), dtype=torch.uint8)
     with torch.no_grad():
-        taps = eye.trunk(pixels)
-        again = eye.trunk.blocks[1](taps[:, 0])
-    torch.testing.assert_close(taps[:, 1], again)
+        tapped = eye.trunk(pixels)
+        cells = pixels.reshape(2, 8, 4, 8, 4, 3).float().mean(dim=(2, 4))
+    assert tapped.shape == (2, 17, CONFIG.tapped_size)
+    # The second patch of the first row, its lower left cell.
+    expected = (cells[:, 1, 2] - eye.trunk.mean[:, 0, 0]) / eye.trunk.spread[:, 0, 0]
+    torch.testing.assert_close(tapped[:, 2, 24 + 6 : 24 + 9], expected)
 
 
 def test_openvino_gives_the_numbers_that_torch_gives_whatever_the_batch(eye: Eye, tmp_path: Path) -> None:
@@ -117,8 +120,8 @@ def test_an_unknown_runtime_is_refused_by_name(eye: Eye, tmp_path: Path) -> None
     [
         lambda: EyeConfig(size=10, heads=3),
         lambda: EyeConfig(input_px=225),
-        lambda: EyeConfig(taps=(9, 7)),
-        lambda: TrunkNet(FocusNet(TRUNK), EyeConfig(size=24, heads=3, taps=(0, 3), input_px=32, patch_px=8)),
+        lambda: EyeConfig(tap=-1),
+        lambda: TrunkNet(FocusNet(TRUNK), EyeConfig(size=24, heads=3, tap=3, input_px=32, patch_px=8)),
     ],
 )
 def test_a_shape_that_cannot_be_is_refused(wrong: Callable[[], object]) -> None:

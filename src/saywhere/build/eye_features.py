@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from io import BytesIO
 from itertools import islice
@@ -73,30 +74,29 @@ def build_eye_features(
     progress: Progress,
     limit: int | None = None,
 ) -> BuiltFeatures:
-    """trunk: from pixels to the hidden states of the taps; trunk_about: what these depend on. limit: photos, at most;
-    a later run with a larger one goes on from there."""
+    """trunk: from pixels to hidden states and colours; trunk_about: what these depend on. limit: photos, at most; a later
+    run with a larger one goes on from there."""
     if coco.kind != KIND:
         raise InvalidFile(coco.folder, f"holds {coco.kind}, not {KIND}", "make one with `saywhere build coco`")
     write_names(out, COCO_CLASSES, class_vectors(text_encoder))
     _write_words(coco, out, text_encoder)
-    progress("finding phrases in captions", 0, 1)
-    _write_told(coco, out)
     quantiser = _quantiser(coco, out, trunk, config)
     unreadable: list[str] = []
     total = min(len(coco), limit or len(coco))
     with photo_writer(out, quantiser, trunk_about) as writer:
         waiting = (row for row in map(coco.__getitem__, _most_known_first(coco)[:total]) if row.key not in writer)
-        for rows in _batches(waiting, _TOGETHER):
+        for rows, photos in _read_ahead(waiting, config.input_px):
             vectors = _caption_vectors(rows, text_encoder)
-            for some in _batches(iter(rows), _BATCH):
-                seen = [(row, pixels) for row in some if (pixels := _pixels(row, config.input_px)) is not None]
-                unreadable += sorted({row.key for row in some} - {row.key for row, _ in seen})
-                if seen:
-                    (taps,) = trunk(np.stack([pixels for _, pixels in seen]))
-                    for (row, _), states in zip(seen, quantiser.to_bytes(taps), strict=True):
-                        writer.add(row.key, taps=states, caption_vectors=vectors[row.key], **_labels(row, config.grid))
+            seen = [(row, pixels) for row, pixels in zip(rows, photos, strict=True) if pixels is not None]
+            unreadable += [row.key for row, pixels in zip(rows, photos, strict=True) if pixels is None]
+            for some in _batches(iter(seen), _BATCH):
+                (tapped,) = trunk(np.stack([pixels for _, pixels in some]))
+                for (row, _), states in zip(some, quantiser.to_bytes(tapped), strict=True):
+                    writer.add(row.key, tapped=states, caption_vectors=vectors[row.key], **_labels(row, config.grid))
                 progress("looking at photos", len(writer) + len(unreadable), total)
-        return BuiltFeatures(len(writer), tuple(unreadable))
+    progress("finding phrases in captions", 0, 1)
+    _write_told(coco, out)
+    return BuiltFeatures(len(Store(out / PHOTOS)), tuple(unreadable))
 
 
 def class_vectors(text_encoder: TextEncoder) -> Floats32:
@@ -164,8 +164,8 @@ def _quantiser(coco: Store, out: Path, trunk: Runtime, config: EyeConfig) -> Qua
     photos = [pixels for row in rows if (pixels := _pixels(row, config.input_px)) is not None]
     if not photos:
         raise InvalidValue("photos", f"none in {coco.folder} can be read")
-    taps = [trunk(np.stack(some))[0] for some in _batches(iter(photos), _BATCH)]
-    return Quantiser.fit(np.concatenate(taps)[:, :, 1:])
+    tapped = [trunk(np.stack(some))[0] for some in _batches(iter(photos), _BATCH)]
+    return Quantiser.fit(np.concatenate(tapped)[:, 1:])
 
 
 def _most_known_first(coco: Store) -> list[int]:
@@ -206,6 +206,23 @@ def _pixels(row: Row, side: int) -> NDArray[np.uint8] | None:
     except (OSError, SaywhereError):
         return None
     return np.asarray(image.resize((side, side), Image.Resampling.BICUBIC))
+
+
+def _read_ahead(rows: Iterator[Row], side: int) -> Iterator[tuple[Sequence[Row], list[NDArray[np.uint8] | None]]]:
+    """Rows in batches with their pixels, the next batch read while the one before is looked at."""
+    with ThreadPoolExecutor(1) as reader:
+
+        def read(batch: Sequence[Row]) -> tuple[Sequence[Row], list[NDArray[np.uint8] | None]]:
+            return batch, [_pixels(row, side) for row in batch]
+
+        waiting: Future[tuple[Sequence[Row], list[NDArray[np.uint8] | None]]] | None = None
+        for batch in _batches(rows, _TOGETHER):
+            following = reader.submit(read, batch)
+            if waiting is not None:
+                yield waiting.result()
+            waiting = following
+        if waiting is not None:
+            yield waiting.result()
 
 
 def _batches(values: Iterator[Any], size: int) -> Iterator[Sequence[Any]]:

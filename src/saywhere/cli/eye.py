@@ -21,19 +21,25 @@ def eye(
     runtime: Annotated[
         str, typer.Option(help="What runs the network: openvino or torch; the first installed by default.")
     ] = "",
+    precision: Annotated[
+        str, typer.Option(help="Of arithmetic: f32, or bf16, twice as fast where the processor has it.")
+    ] = "f32",
 ) -> None:
     """Look at every photo of a COCO store once, with the trunk of the eye, for `saywhere train recipes/eye.toml`.
 
-    A thousand photos take 200 MB. After an interruption the same command goes on.
+    A thousand photos take 160 MB. After an interruption the same command goes on.
     """
+    import torch
+
     from saywhere.build.eye_features import build_eye_features
     from saywhere.language.embed import open_text_encoder
     from saywhere.store import Store
     from saywhere.vision.eye import EyeConfig, open_trunk
 
     photos, config = Store(store), EyeConfig()
-    trunk, about = open_trunk(config, runtime)
-    with stages() as progress:
+    trunk, about = open_trunk(config, runtime, precision)
+    half = torch.autocast("cpu", torch.bfloat16, enabled=precision == "bf16")
+    with half, stages() as progress:
         made = build_eye_features(photos, output, trunk, about, open_text_encoder(), config, progress, limit)
     for key in made.unreadable[:_SHOWN]:
         err.print(f"left out {key}: its bytes are no picture", markup=False, style="yellow")

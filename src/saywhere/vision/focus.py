@@ -17,6 +17,7 @@ from torch.nn import functional
 
 from saywhere.assets.checkpoint import read_tensors
 from saywhere.core.errors import InvalidFile, InvalidValue
+from saywhere.vision.attention import attention
 
 # Of ImageNet's photos in [0, 1].
 MEAN_RGB, SPREAD_RGB = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
@@ -63,7 +64,7 @@ class Block(nn.Module):
             layer(normed).unflatten(-1, (self.heads, -1)).transpose(1, 2)
             for layer in (self.query, self.key, self.value)
         )
-        around = functional.scaled_dot_product_attention(query, key, value).transpose(1, 2).flatten(2)
+        around = attention(query, key, value).transpose(1, 2).flatten(2)
         x = x + self.scale1 * self.out(around)
         thought: Tensor = self.narrow(functional.gelu(self.widen(self.norm2(x))))
         return x + self.scale2 * thought

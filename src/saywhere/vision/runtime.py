@@ -29,17 +29,23 @@ Runtime = Callable[[NDArray[np.uint8]], tuple[NDArray[np.float32], ...]]
 RUNTIMES = ("openvino", "torch")
 
 
-def open_runtime(network: nn.Module, example: Tensor, cache: Path, kind: str = "") -> Runtime:
+PRECISIONS = ("f32", "bf16")
+
+
+def open_runtime(network: nn.Module, example: Tensor, cache: Path, kind: str = "", precision: str = "f32") -> Runtime:
     """A network that takes one tensor and gives one or several, ready to run.
 
     example: an input; batches of any size may follow. cache: a folder for what is compiled. kind: one of RUNTIMES; by
-    default the first that is installed.
+    default the first that is installed. precision: one of PRECISIONS, of OpenVINO alone; bf16 is twice as fast where
+    the processor has it, and off by a hundredth.
     """
     chosen = kind or ("openvino" if find_spec("openvino") else "torch")
     if chosen not in RUNTIMES:
         raise UnknownName("runtime", chosen, RUNTIMES)
+    if precision not in PRECISIONS:
+        raise UnknownName("precision", precision, PRECISIONS)
     network = network.eval().requires_grad_(False)
-    return _by_openvino(network, example, cache) if chosen == "openvino" else _by_torch(network)
+    return _by_openvino(network, example, cache, precision) if chosen == "openvino" else _by_torch(network)
 
 
 def _by_torch(network: nn.Module) -> Runtime:
@@ -51,15 +57,15 @@ def _by_torch(network: nn.Module) -> Runtime:
     return run
 
 
-def _by_openvino(network: nn.Module, example: Tensor, cache: Path) -> Runtime:
+def _by_openvino(network: nn.Module, example: Tensor, cache: Path, precision: str) -> Runtime:
     # Some virtual machines announce matrix units (AMX) that end the process when they are used.
-    os.environ.setdefault("ONEDNN_MAX_CPU_ISA", "AVX512_CORE_VNNI")
+    os.environ.setdefault("ONEDNN_MAX_CPU_ISA", "AVX512_CORE_BF16")
     openvino = require("openvino", needed_for="the runtime 'openvino'", extra="fast")
     stored = cache / f"{_digest(network, example, openvino.__version__)}.xml"
     if not stored.exists():
         _convert(openvino, network, example, stored)
     core = openvino.Core()
-    compiled: Any = core.compile_model(core.read_model(stored), "CPU", {"INFERENCE_PRECISION_HINT": "f32"})
+    compiled: Any = core.compile_model(core.read_model(stored), "CPU", {"INFERENCE_PRECISION_HINT": precision})
 
     def run(inputs: NDArray[np.uint8]) -> tuple[NDArray[np.float32], ...]:
         # The arrays are views of the compiled network's own memory, which the next run overwrites.

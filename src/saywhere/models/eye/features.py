@@ -1,12 +1,12 @@
-"""What the eye learns from: hidden states of its frozen trunk, computed once, beside what people marked and said.
+"""What the eye learns from: what its frozen trunk gives, computed once, beside what people marked and said.
 
-FOLDER/photos   a store, one row a photo: taps, boxes, classes, vectors of its captions, where people looked
+FOLDER/photos   a store, one row a photo: what the trunk gives, boxes, classes, vectors of its captions, where people looked
 FOLDER/names    a store, one row a class: what it is called, as a vector
 FOLDER/told     a store, one row a photo that people told of: its captions, and what its boxes may be called
 FOLDER/words    a store, one row a word that people say of photos, as a vector; FOLDER/said: for each photo, which ones
 
-Hidden states are kept in a byte each: of every channel the mean and a step, five standard deviations in 127 parts, are
-in the store's `about`. A thousand photos take 200 MB.
+What the trunk gives is kept in a byte a number: of every channel the mean and a step, five standard deviations in 127
+parts, are in the store's `about`. A thousand photos take 160 MB.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ PHOTOS, NAMES, WORDS, SAID, TOLD = "photos", "names", "words", "said", "told"
 KIND, NAMES_KIND, SAID_KIND = "eye features", "class names", "words said of photos"
 TOLD_KIND = "what photos are told by"
 FIELDS = {
-    "taps": "int8",
+    "tapped": "int8",
     "boxes_xyxy": "float32",
     "classes": "int16",
     "caption_vectors": "float16",
@@ -41,25 +41,25 @@ _SPREADS, _LARGEST = 5.0, 127
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Quantiser:
-    """Hidden states to bytes and back. mean, step: (2, size), of each channel of each tap."""
+    """What the trunk gives to bytes and back. mean, step: (size,), of each channel."""
 
     mean: Floats32
     step: Floats32
 
     @classmethod
-    def fit(cls, taps: Floats32) -> Quantiser:
-        """From (B, 2, n, size) hidden states of some photos."""
-        spread = taps.std(axis=(0, 2))
-        return cls(taps.mean(axis=(0, 2)), np.maximum(spread, 1e-6) * _SPREADS / _LARGEST)
+    def fit(cls, tapped: Floats32) -> Quantiser:
+        """From (B, n, size) of some photos."""
+        spread = tapped.std(axis=(0, 1))
+        return cls(tapped.mean(axis=(0, 1)), np.maximum(spread, 1e-6) * _SPREADS / _LARGEST)
 
-    def to_bytes(self, taps: Floats32) -> NDArray[np.int8]:
-        """(…, 2, n, size) → the same, rounded; what lies further out than five standard deviations is brought in."""
-        rounded = np.rint((taps - self.mean[:, None]) / self.step[:, None])
+    def to_bytes(self, tapped: Floats32) -> NDArray[np.int8]:
+        """(…, size) → the same, rounded; what lies further out than five standard deviations is brought in."""
+        rounded = np.rint((tapped - self.mean) / self.step)
         clipped: NDArray[np.int8] = np.clip(rounded, -_LARGEST, _LARGEST).astype(np.int8)
         return clipped
 
-    def to_floats(self, taps: ArrayLike) -> Floats32:
-        values: Floats32 = np.asarray(taps, np.float32) * self.step[:, None] + self.mean[:, None]
+    def to_floats(self, tapped: ArrayLike) -> Floats32:
+        values: Floats32 = np.asarray(tapped, np.float32) * self.step + self.mean
         return values
 
     def to_dict(self) -> dict[str, Any]:
@@ -72,13 +72,13 @@ class Quantiser:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class EyeItem:
-    """One photo. taps: (2, 1 + n, size) float32. boxes_xyxy: (m, 4) fractions; classes: (m,) numbers of names.
+    """One photo. tapped: (1 + n, size) float32. boxes_xyxy: (m, 4) fractions; classes: (m,) numbers of names.
 
     caption_vectors: (k, d), k may be 0. saliency: (n,) summing to 1, or None where nobody's looks were recorded.
     words: numbers of words in its captions, each as often as there are captions that have it.
     """
 
-    taps: Floats32
+    tapped: Floats32
     boxes_xyxy: Floats32
     classes: NDArray[np.int64]
     caption_vectors: Floats32
@@ -143,7 +143,7 @@ class EyeFeatures:
         row = self._store[self._rows[index]]
         saliency = row["saliency"]
         return EyeItem(
-            self.quantiser.to_floats(row["taps"]),
+            self.quantiser.to_floats(row["tapped"]),
             np.array(row["boxes_xyxy"]).reshape(-1, 4),
             np.array(row["classes"], np.int64),
             self.caption_vectors(index),

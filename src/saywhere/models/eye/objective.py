@@ -6,7 +6,8 @@ things     each cell tells whether a thing lies on its centre, and how central i
 reach      and how far that thing reaches (GIoU, Rezatofighi et al. 2019)
 words      some patch of a photo means each word that people say of it, and none means any other
 contrast   a photo's vector is nearest to its own caption among those of other photos, and the other way round
-mean       and near the mean of all its captions
+mean       another vector of it is near the mean of all its captions
+kinds      which kinds of things are in the photo
 saliency   where people looked (Kullback-Leibler)
 
 In training only a random share of a photo's patches is read, which costs as much less and keeps the eye from leaning on
@@ -16,7 +17,7 @@ any one of them.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 
 import numpy as np
@@ -47,14 +48,15 @@ _LARGEST_REACH = 4.0
 class EyeBatch:
     """Photos and what is known of them: B photos of n patches with c cells each, M boxes, W words.
 
-    taps: (B, 2, 1 + n, size). cover: (M, n, c), how much of each box lies on each cell, summing to 1. classes: (M,).
+    tapped: (B, 1 + n, size). cover: (M, n, c), how much of each box lies on each cell, summing to 1. classes: (M,).
     photos: (M,), whose box it is. shown: (B, n, c, names), 1 where a class lies on a cell. central: (B, n, c), how
     central the cell is in the smallest box around its centre, 0 … 1. reach: (B, n, c, 4), in cells, how far that box
     reaches. captions: (K, d), one of each photo that has any; means: (K, d), of all its captions; words: (K, W), how
-    many of them have each word; told: (K,), whose. saliency: (S, n); looked_at: (S,), whose.
+    many of them have each word; told: (K,), whose. present: (P, names), 1 where the photo has such a thing; boxed: (P,),
+    whose. saliency: (S, n); looked_at: (S,), whose.
     """
 
-    taps: Tensor
+    tapped: Tensor
     cover: Tensor
     classes: Tensor
     photos: Tensor
@@ -65,6 +67,8 @@ class EyeBatch:
     means: Tensor
     words: Tensor
     told: Tensor
+    present: Tensor
+    boxed: Tensor
     saliency: Tensor
     looked_at: Tensor
 
@@ -101,13 +105,17 @@ def collate(
     told = [number for number, item in enumerate(items) if len(item.caption_vectors)]
     chosen = [int(torch.randint(len(items[i].caption_vectors), (), generator=generator)) for i in told]
     looked_at = [number for number, item in enumerate(items) if item.saliency is not None]
+    boxed = [number for number, item in enumerate(items) if len(item.classes)]
+    present = np.zeros((len(boxed), names), np.float32)
+    for row, number in enumerate(boxed):
+        present[row, items[number].classes] = 1
     size = items[0].caption_vectors.shape[1]
     said = np.zeros((len(told), words), np.float32)
     for row, number in enumerate(told):
         for word in items[number].words.tolist():
             said[row, word] += 1
     return EyeBatch(
-        torch.from_numpy(np.stack([item.taps for item in items])),
+        torch.from_numpy(np.stack([item.tapped for item in items])),
         _rows(cover, patches, cells),
         torch.tensor(classes, dtype=torch.long),
         torch.tensor(photos, dtype=torch.long),
@@ -118,6 +126,8 @@ def collate(
         _rows([items[i].caption_vectors.mean(axis=0) for i in told], size),
         torch.from_numpy(said),
         torch.tensor(told, dtype=torch.long),
+        torch.from_numpy(present),
+        torch.tensor(boxed, dtype=torch.long),
         _rows([s for i in looked_at if (s := items[i].saliency) is not None], patches),
         torch.tensor(looked_at, dtype=torch.long),
     )
@@ -134,6 +144,7 @@ class EyeWeights:
     words: float = 0.5
     contrast: float = 1.0
     mean: float = 2.0
+    kinds: float = 0.5
     saliency: float = 0.3
 
 
@@ -161,8 +172,8 @@ class EyeLearner(nn.Module):
             vectors = torch.stack(list(some.values())) if some else torch.zeros(0, eye.config.text_size)
             self.register_buffer(name, functional.normalize(vectors, dim=-1))
 
-    def forward(self, taps: Tensor) -> Seen:
-        seen: Seen = self.eye(taps)
+    def forward(self, tapped: Tensor) -> Seen:
+        seen: Seen = self.eye(tapped)
         return seen
 
     def word_scores(self, patches: Tensor) -> Tensor:
@@ -192,50 +203,59 @@ class EyeLearner(nn.Module):
         return learner.eval()
 
 
-def thinned(batch: EyeBatch, kept: int, generator: torch.Generator) -> EyeBatch:
-    """The same photos with `kept` of their patches, drawn at random; boxes none of whose patches are left are gone."""
-    count, patches = batch.shown.shape[:2]
-    rows = torch.rand(count, patches, generator=generator).argsort(dim=1)[:, :kept].to(batch.taps.device)
-    photo = torch.arange(count, device=rows.device)[:, None]
+def drawn_patches(photos: int, patches: int, kept: int, generator: torch.Generator) -> Tensor:
+    """(photos, kept) numbers of patches, drawn at random, for `thinned`."""
+    return torch.rand(photos, patches, generator=generator).argsort(dim=1)[:, :kept]
+
+
+def thinned(batch: EyeBatch, rows: Tensor) -> EyeBatch:
+    """The same photos with these of their patches, (B, kept); boxes none of whose patches are left are gone."""
+    photo = torch.arange(len(rows), device=rows.device)[:, None]
     cover = batch.cover[torch.arange(len(batch.cover), device=rows.device)[:, None], rows[batch.photos]]
     left = cover.sum(dim=(1, 2))
     seen = left > _TINY
     saliency = batch.saliency.gather(1, rows[batch.looked_at])
-    return EyeBatch(
-        torch.cat([batch.taps[:, :, :1], batch.taps[:, :, 1:].transpose(1, 2)[photo, rows].transpose(1, 2)], dim=2),
-        (cover / left.clamp(min=_TINY)[:, None, None])[seen],
-        batch.classes[seen],
-        batch.photos[seen],
-        batch.shown[photo, rows],
-        batch.central[photo, rows],
-        batch.reach[photo, rows],
-        batch.captions,
-        batch.means,
-        batch.words,
-        batch.told,
-        saliency / saliency.sum(dim=1, keepdim=True).clamp(min=_TINY),
-        batch.looked_at,
+    return replace(
+        batch,
+        tapped=thinned_patches(batch.tapped, rows),
+        cover=(cover / left.clamp(min=_TINY)[:, None, None])[seen],
+        classes=batch.classes[seen],
+        photos=batch.photos[seen],
+        shown=batch.shown[photo, rows],
+        central=batch.central[photo, rows],
+        reach=batch.reach[photo, rows],
+        saliency=saliency / saliency.sum(dim=1, keepdim=True).clamp(min=_TINY),
     )
 
 
+def thinned_patches(tapped: Tensor, rows: Tensor) -> Tensor:
+    """(B, 1 + kept, size): the whole, and these patches of each photo."""
+    photo = torch.arange(len(rows), device=rows.device)[:, None]
+    return torch.cat([tapped[:, :1], tapped[:, 1:][photo, rows]], dim=1)
+
+
 def losses(
-    learner: EyeLearner, batch: EyeBatch, class_weights: Tensor, others: Tensor, weights: EyeWeights
+    learner: EyeLearner, seen: Seen, batch: EyeBatch, class_weights: Tensor, others: Tensor, weights: EyeWeights
 ) -> dict[str, Tensor]:
-    """class_weights: (classes,). others: (m, d), captions of other photos."""
-    seen = learner(batch.taps)
+    """seen: what the learner makes of the batch. class_weights: (classes,). others: (m, d), captions of other photos."""
     parts: dict[str, Tensor] = {}
     if len(batch.classes):
         parts["box"] = _box_loss(learner, seen, batch, class_weights)
         parts["dense"] = _dense_loss(learner, seen, batch)
         parts["things"], parts["reach"] = _thing_losses(seen, batch)
+    if len(batch.boxed):
+        there = functional.binary_cross_entropy_with_logits(
+            seen.kinds[batch.boxed].float(), batch.present, reduction="sum"
+        )
+        parts["kinds"] = there / (batch.present.sum() + 1)
     if len(batch.told) > 1:
-        told = functional.normalize(seen.whole[batch.told], dim=-1)
+        told = functional.normalize(seen.whole[batch.told].float(), dim=-1)
         parts["contrast"] = _contrast_loss(learner, told, batch.captions, others)
-        parts["mean"] = 1 - functional.cosine_similarity(told, batch.means).mean()
+        parts["mean"] = 1 - functional.cosine_similarity(seen.mean[batch.told].float(), batch.means).mean()
         if learner.words:
             parts["words"] = _word_loss(learner, seen, batch)
     if len(batch.looked_at):
-        looks = functional.log_softmax(seen.saliency[batch.looked_at], dim=-1)
+        looks = functional.log_softmax(seen.saliency[batch.looked_at].float(), dim=-1)
         parts["saliency"] = functional.kl_div(looks, batch.saliency, reduction="batchmean")
     total = sum((getattr(weights, name) * value for name, value in parts.items()), start=seen.whole.sum() * 0)
     return {"loss": total, **{name: value.detach() for name, value in parts.items()}}
@@ -244,8 +264,8 @@ def losses(
 def box_vectors(cells: Tensor, cover: Tensor, photos: Tensor) -> Tensor:
     """(M, d) of length 1: the mean of each box's cells, by how much of it lies on them. photos: (M,), ascending."""
     each = torch.split(cover.flatten(1), torch.bincount(photos, minlength=len(cells)).tolist())
-    means = torch.cat([some @ one.flatten(0, 1) for some, one in zip(each, cells, strict=True)])
-    return functional.normalize(means, dim=-1)
+    means = torch.cat([some @ one.flatten(0, 1).to(some.dtype) for some, one in zip(each, cells, strict=True)])
+    return functional.normalize(means.float(), dim=-1)
 
 
 def by_patch(values: Floats32, config: EyeConfig) -> Floats32:
@@ -267,26 +287,27 @@ def _word_loss(learner: EyeLearner, seen: Seen, batch: EyeBatch) -> Tensor:
     scores = learner.word_scores(seen.patches[batch.told])
     # A word that one of five people says is half true.
     truth = (batch.words / 2).clamp(max=1)
-    return functional.binary_cross_entropy_with_logits(scores, truth, reduction="sum") / (truth.sum() + 1)
+    return functional.binary_cross_entropy_with_logits(scores.float(), truth, reduction="sum") / (truth.sum() + 1)
 
 
 def _dense_loss(learner: EyeLearner, seen: Seen, batch: EyeBatch) -> Tensor:
     cosines = functional.normalize(seen.cells, dim=-1) @ learner.name_vectors.T
     scores = learner.dense_scale.exp() * cosines + learner.dense_bias
-    each = functional.binary_cross_entropy_with_logits(scores, batch.shown, reduction="none")
+    each = functional.binary_cross_entropy_with_logits(scores.float(), batch.shown, reduction="none")
     focal = each * (1 - torch.exp(-each)) ** 2 * (1 + 2 * batch.shown)
     return focal.sum() / (batch.shown.sum() + 1)
 
 
 def _thing_losses(seen: Seen, batch: EyeBatch) -> tuple[Tensor, Tensor]:
     """Whether there is a thing, and how far it reaches."""
-    each = functional.binary_cross_entropy_with_logits(seen.things, batch.central, reduction="none")
-    off = (torch.sigmoid(seen.things) - batch.central).abs() ** 2
+    logits = seen.things.float()
+    each = functional.binary_cross_entropy_with_logits(logits, batch.central, reduction="none")
+    off = (torch.sigmoid(logits) - batch.central).abs() ** 2
     things = 4 * (each * off).sum() / (batch.central.sum() + 1)
     learnt = batch.central > _CENTRAL
     if not learnt.any():
         return things, seen.boxes.sum() * 0
-    ours, true = seen.boxes[learnt].clamp(max=_LARGEST_REACH).exp(), batch.reach[learnt]
+    ours, true = seen.boxes[learnt].float().clamp(max=_LARGEST_REACH).exp(), batch.reach[learnt]
     return things, (batch.central[learnt] * (1 - _giou(ours, true))).sum() / batch.central[learnt].sum()
 
 

