@@ -420,3 +420,27 @@ def test_a_wrong_description_is_a_clear_error(folder: Path, change: dict[str, ob
 def test_a_missing_description_is_a_clear_error(tmp_path: Path) -> None:
     with pytest.raises(InvalidFile, match=r"seer\.json: cannot be opened"):
         read_config(tmp_path)
+
+
+def test_a_caption_that_names_what_is_hardly_there_is_unsure_and_of_several_another_is_chosen() -> None:
+    found = (Found(LEFT, "cat", 0.9), Found(TOP_RIGHT, "dog", 0.05))
+    tiny = seer(least_similarity=0.0, found=found)
+    tiny.writer.least_presence = 0.3
+    look = tiny.look(photo())
+    assert (look.aligned.presence("cat"), look.aligned.presence("dog"), look.aligned.presence("cup")) == (0.9, 0.05, 0)
+    assert look.aligned.presence("zebra crossing") == 1
+    cat, dog = look.captions([Box(*LEFT), Box(*TOP_RIGHT)])
+    assert (cat.text, cat.sure, dog.text, dog.sure) == ("a cat", True, "a dog", False)
+
+
+def test_of_captions_drawn_for_a_scene_one_is_kept_that_the_eyes_believe() -> None:
+    way = ConsensusConfig(2, 6, temperature=2.0, nearest=2, softness=0.1, min_words=2)
+    tiny = agreeing_seer()
+    look = tiny.look(photo())
+    vectors = look.aligned.vectors([WholeImage()])
+    [free] = tiny.writer.write(vectors, way)[0]
+    [believed] = tiny.writer.write(vectors, way, believable=lambda text: text != free.text)[0]
+    assert believed.text != free.text
+    # Where nothing is believed, something is said all the same, and told to be unsure.
+    [anything] = tiny.writer.write(vectors, way, believable=lambda text: False)[0]
+    assert anything.text == free.text

@@ -124,7 +124,7 @@ def test_an_eye_and_a_decoder_learn_side_by_side(folder: Path, tmp_path: Path) -
     first, last = seen[0].metrics, seen[-1].metrics
     assert last["loss"] < 0.7 * first["loss"]
     assert last["kinds_ap"] > first["kinds_ap"]
-    assert last["mean_cosine"] > first["mean_cosine"] + 0.3
+    assert last["whole_cosine"] > first["whole_cosine"] + 0.3
 
 
 def test_patches_that_were_not_read_count_for_nothing(folder: Path) -> None:
@@ -152,7 +152,7 @@ def test_a_region_is_the_mean_of_its_cells_and_the_whole_photo_what_the_eye_says
     with torch.no_grad():
         seen = eye(batch.tapped)
         vectors_, reading = seen_texts(eye, seen, batch, 3.0)
-    torch.testing.assert_close(vectors_[0], torch.nn.functional.normalize(seen.mean[0], dim=0))
+    torch.testing.assert_close(vectors_[0], torch.nn.functional.normalize(seen.whole[0], dim=0))
     # The box is the upper left quarter: four patches of sixteen, of which nothing else is read.
     assert reading.weights[1].nonzero()[:, 0].tolist() == [0, 1, 4, 5]
     mean = seen.cells[0, [0, 1, 4, 5]].mean(dim=(0, 1))

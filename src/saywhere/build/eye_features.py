@@ -74,8 +74,8 @@ def build_eye_features(
     progress: Progress,
     limit: int | None = None,
 ) -> BuiltFeatures:
-    """trunk: from pixels to hidden states and colours; trunk_about: what these depend on. limit: photos, at most; a later
-    run with a larger one goes on from there."""
+    """trunk: from pixels to hidden states and colours; trunk_about: what these depend on. limit: photos, at most; a
+    later run with a larger one goes on from there."""
     if coco.kind != KIND:
         raise InvalidFile(coco.folder, f"holds {coco.kind}, not {KIND}", "make one with `saywhere build coco`")
     write_names(out, COCO_CLASSES, class_vectors(text_encoder))

@@ -18,7 +18,7 @@ from saywhere.core.errors import InvalidValue
 from saywhere.language.vocabulary import BEGIN_ID, END_ID, PAD_ID
 from saywhere.metrics.captions import DocumentFrequency, cider
 from saywhere.models.common.modes import eval_mode
-from saywhere.models.patchioner.decoder import PrefixDecoder
+from saywhere.models.patchioner.decoder import PrefixDecoder, Reading
 from saywhere.models.patchioner.objective import TextBatch, seen_as
 from saywhere.models.patchioner.tasks import DecoderSection, DecoderTask, TextData
 
@@ -31,9 +31,8 @@ class RewardSection(DecoderSection, frozen=True, forbid_unknown_fields=True, kw_
     sample_words: int = 20
 
     def __post_init__(self) -> None:
-        if self.samples < 2:
-            raise ValueError("samples must be at least 2: each is judged against the others")
-        if not 1 <= self.sample_words <= self.max_words:
+        check_samples(self.samples, self.sample_words)
+        if self.sample_words > self.max_words:
             raise ValueError("sample_words must be from 1 to max_words")
 
 
@@ -80,18 +79,29 @@ class RewardTask(DecoderTask):
         return torch.tensor([rated[number]["CIDEr"] for number in range(len(texts))])
 
 
-def sample(model: PrefixDecoder, vectors: Tensor, most: int, generator: torch.Generator) -> Tensor:
-    """(n, t ≤ most) ids drawn word by word from the decoder: pieces, END_ID where it ended, then PAD_ID."""
+def check_samples(samples: int, words: int) -> None:
+    """Raise if so many captions of so many words cannot be judged against each other."""
+    if samples < 2:
+        raise ValueError("samples must be at least 2: each is judged against the others")
+    if words < 1:
+        raise ValueError("sample_words must be at least 1")
+
+
+def sample(
+    model: PrefixDecoder, vectors: Tensor, most: int, generator: torch.Generator, reading: Reading | None = None
+) -> Tensor:
+    """(n, t ≤ most) ids drawn word by word from the decoder: pieces, END_ID where it ended, then PAD_ID. reading: the
+    photos, for a decoder that attends to them."""
     unknown = model.vocabulary.unknown_id
     begin = torch.full((len(vectors), 1), BEGIN_ID, device=vectors.device)
     drawn: list[Tensor] = []
     with eval_mode(model):
-        steps = model.steps(vectors, begin, most)
+        steps = model.steps(vectors, begin, most, reading=reading)
         scores, ended = steps.start(), torch.zeros(len(vectors), dtype=torch.bool, device=vectors.device)
         for place in range(most):
             if unknown is not None:
                 scores[:, unknown - END_ID] = -torch.inf
-            tokens = torch.multinomial(scores.softmax(dim=-1), 1, generator=generator)[:, 0]
+            tokens = torch.multinomial(scores.float().softmax(dim=-1), 1, generator=generator)[:, 0]
             drawn.append(torch.where(ended, PAD_ID, tokens + END_ID))
             ended = ended | (tokens == 0)
             if bool(ended.all()) or place + 1 == most:

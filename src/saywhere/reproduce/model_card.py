@@ -130,7 +130,7 @@ def _look(model: Any, held: HeldOut, progress: Progress) -> _Seen:
                 seen.pointed[name, kind] = None if place is None else place.box_xyxy
         # Not every family has vectors of photos in the space of texts.
         with suppress(AttributeError):
-            seen.wholes.append(look.aligned.vectors([WholeImage()])[0])
+            seen.wholes.append(look.aligned.contrast())
         progress("measuring", done, len(held.photos))
     return seen
 

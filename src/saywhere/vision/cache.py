@@ -30,7 +30,7 @@ from saywhere.core import Frame, InvalidFile, InvalidValue
 from saywhere.vision.photo import PhotoLike, read_photo
 from saywhere.vision.view import Encoder, Found, View
 
-_VERSION = 1
+_VERSION = 2
 _GIB = 1 << 30
 # Room made when the limit is passed, so that not every new view has to make some.
 _KEEP = 0.9
@@ -45,6 +45,7 @@ class _Facts(msgspec.Struct, forbid_unknown_fields=True):
     encoder: dict[str, str | int]
     frame: Frame
     found: tuple[Found, ...]
+    present: dict[str, float]
 
 
 class CachedEncoder(Encoder):
@@ -115,8 +116,8 @@ class CachedEncoder(Encoder):
         return view
 
     def _write(self, path: Path, view: View) -> None:
-        facts = _Facts(_VERSION, self.fingerprint, view.frame, view.found)
-        arrays = {"patches": view.patches, "whole": view.whole}
+        facts = _Facts(_VERSION, self.fingerprint, view.frame, view.found, dict(view.present))
+        arrays = {"patches": view.patches, "whole": view.whole, "contrast": view.contrast}
         if view.attention is not None:
             arrays["attention"] = view.attention
         if view.states is not None:
@@ -153,5 +154,5 @@ def _unpacked(content: bytes, fingerprint: dict[str, str | int]) -> View:
         facts = msgspec.json.decode(stored["facts"].tobytes(), type=_Facts)
         if facts.version != _VERSION or facts.encoder != fingerprint:
             raise InvalidValue("the entry", "is of another version or encoder")
-        attention = stored.get("attention")
-        return View(facts.frame, stored["patches"], stored["whole"], attention, facts.found, stored.get("states"))
+        seen = (facts.frame, stored["patches"], stored["whole"], stored.get("attention"))
+        return View(*seen, facts.found, stored.get("states"), stored["contrast"], facts.present)

@@ -83,8 +83,8 @@ class Seen(NamedTuple):
 
     cells: (B, n, c, text_size), the cells of a patch row by row. boxes: (B, n, c, 4), how far a thing that lies on the
     cell's centre reaches to the left, top, right and bottom, as logarithms of cells. things: (B, n, c) logits that
-    there is one. whole: (B, text_size), near texts that tell this photo from others; mean: (B, text_size), near what
-    people say of it on average. kinds: (B, kinds) logits that there is such a thing. saliency: (B, n) logits; a softmax
+    there is one. whole: (B, text_size), near what people say of the photo on average; contrast: (B, text_size), near
+    texts that tell it from others. kinds: (B, kinds) logits that there is such a thing. saliency: (B, n) logits; a softmax
     over the patches says how much people look at each. states: (B, 1 + n, size), the whole first; for networks that
     read the photo.
     """
@@ -93,7 +93,7 @@ class Seen(NamedTuple):
     boxes: Tensor
     things: Tensor
     whole: Tensor
-    mean: Tensor
+    contrast: Tensor
     kinds: Tensor
     saliency: Tensor
     states: Tensor
@@ -119,7 +119,7 @@ class EyeNet(nn.Module):
         self.cut = nn.Linear(2 * size + _COLOURS * cells, cells * config.cell_size)
         self.cell = nn.Linear(config.cell_size, config.text_size, bias=False)
         self.box = nn.Linear(config.cell_size, _BOX_NUMBERS)
-        self.whole, self.mean = (_two_layers(2 * size, 2 * size, config.text_size) for _ in range(2))
+        self.whole, self.contrast = (_two_layers(2 * size, 2 * size, config.text_size) for _ in range(2))
         self.kinds = _two_layers(2 * size, size, config.kinds)
         self.saliency = _two_layers(size, size // 4, 1)
         # At first cells are as their patch, and colours add nothing, so that learning starts from what the trunk's own
@@ -145,7 +145,7 @@ class EyeNet(nn.Module):
             boxes[..., :4],
             boxes[..., 4],
             self.whole(pooled),
-            self.mean(pooled),
+            self.contrast(pooled),
             self.kinds(pooled),
             self.saliency(patches)[..., 0],
             states,
@@ -196,11 +196,11 @@ class Eye(nn.Module):
         self.trunk, self.net = trunk, net
 
     def forward(self, pixels: Tensor) -> tuple[Tensor, ...]:
-        """cells (B, rows, cols, text_size), boxes (B, rows, cols, 5): reaches and the logit of a thing; whole; mean; kinds;
-        saliency of patches; states."""
+        """cells (B, rows, cols, text_size), boxes (B, rows, cols, 5): reaches and the logit of a thing; then whole,
+        contrast, kinds, saliency of patches and states, as in `Seen`."""
         seen = self.net(self.trunk(pixels))
         boxes = torch.cat([seen.boxes, seen.things[..., None]], dim=-1)
-        told = (seen.whole, seen.mean, seen.kinds, seen.saliency, seen.states)
+        told = (seen.whole, seen.contrast, seen.kinds, seen.saliency, seen.states)
         return self._on_grid(seen.cells), self._on_grid(boxes), *told
 
     def _on_grid(self, values: Tensor) -> Tensor:
@@ -246,16 +246,17 @@ class EyeEncoder:
         if not photos:
             return []
         images = [read_photo(photo) for photo in photos]
-        cells, boxes, wholes, saliency, states = self.run(self.pixels(images))
+        cells, boxes, wholes, contrasts, kinds, saliency, states = self.run(self.pixels(images))
+        present = 1 / (1 + np.exp(-kinds))
         looked_at = np.exp(saliency - saliency.max(axis=1, keepdims=True))
         grid, cuts = self.config.grid, self.config.cuts
         views = []
         for number, image in enumerate(images):
             where = looked_at[number].reshape(grid, grid).repeat(cuts, axis=0).repeat(cuts, axis=1)
             found = () if self.namer is None else self.namer.found(cells[number], boxes[number])
-            views.append(
-                View(self.frame(image.size), cells[number], wholes[number], where, found, states=states[number])
-            )
+            named = () if self.namer is None else zip(self.namer.names, present[number].tolist(), strict=True)
+            seen = (self.frame(image.size), cells[number], wholes[number], where, found)
+            views.append(View(*seen, states[number], contrasts[number], dict(named)))
         return views
 
     def pixels(self, images: Sequence[Image.Image]) -> NDArray[np.uint8]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -51,6 +51,8 @@ class View:
     found: things in the photo, in the order the detector gave them; none where no detector looked.
     states: (k, s) float32, hidden states for networks that read the photo, the whole first; None where the encoder
         gives none.
+    contrast: (d,) float32, the photo in a second vector, which tells it from others; `whole` where there is no other.
+    present: how likely each kind of thing is somewhere in the photo, by name; empty where the encoder does not tell.
     """
 
     frame: Frame
@@ -59,6 +61,8 @@ class View:
     attention: Floats32 | None
     found: tuple[Found, ...]
     states: Floats32 | None
+    contrast: Floats32
+    present: Mapping[str, float]
 
     def __init__(
         self,
@@ -68,15 +72,20 @@ class View:
         attention: ArrayLike | None = None,
         found: Iterable[Found] = (),
         states: ArrayLike | None = None,
+        contrast: ArrayLike | None = None,
+        present: Mapping[str, float] | None = None,
     ) -> None:
         seen, one = np.array(patches, dtype=np.float32), np.array(whole, dtype=np.float32)
         if seen.ndim != 3 or seen.shape[:2] != frame.grid or not seen.shape[2]:
             raise InvalidValue("View.patches", f"have shape {seen.shape}, not {(*frame.grid, 'd')}")
         if one.shape != seen.shape[2:]:
             raise InvalidValue("View.whole", f"has shape {one.shape}, not {seen.shape[2:]}")
-        if not (np.isfinite(seen).all() and np.isfinite(one).all()):
+        other = one if contrast is None else np.array(contrast, dtype=np.float32)
+        if other.shape != one.shape:
+            raise InvalidValue("View.contrast", f"has shape {other.shape}, not {one.shape}")
+        if not all(np.isfinite(array).all() for array in (seen, one, other)):
             raise InvalidValue("View", "holds NaN or infinity")
-        for array in (seen, one):
+        for array in (seen, one, other):
             array.flags.writeable = False
         object.__setattr__(self, "frame", frame)
         object.__setattr__(self, "patches", seen)
@@ -84,10 +93,13 @@ class View:
         object.__setattr__(self, "attention", None if attention is None else _shares(attention, frame))
         object.__setattr__(self, "found", tuple(found))
         object.__setattr__(self, "states", None if states is None else np.array(states, dtype=np.float32))
+        object.__setattr__(self, "contrast", other)
+        object.__setattr__(self, "present", dict(present or {}))
 
     def with_found(self, found: Iterable[Found]) -> View:
         """The same view with these things found in it."""
-        return View(self.frame, self.patches, self.whole, self.attention, found, self.states)
+        seen = (self.frame, self.patches, self.whole, self.attention)
+        return View(*seen, found, self.states, self.contrast, self.present)
 
     def patch_boxes_xyxy(self) -> NDArray[np.float64]:
         """(rows * cols, 4) where each patch lies, in fractions of the photo, row by row from the top."""

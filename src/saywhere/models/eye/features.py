@@ -1,6 +1,6 @@
 """What the eye learns from: what its frozen trunk gives, computed once, beside what people marked and said.
 
-FOLDER/photos   a store, one row a photo: what the trunk gives, boxes, classes, vectors of its captions, where people looked
+FOLDER/photos   a store, one row a photo: what the trunk gives, boxes, classes, vectors of captions, where people looked
 FOLDER/names    a store, one row a class: what it is called, as a vector
 FOLDER/told     a store, one row a photo that people told of: its captions, and what its boxes may be called
 FOLDER/words    a store, one row a word that people say of photos, as a vector; FOLDER/said: for each photo, which ones

@@ -6,7 +6,7 @@ things     each cell tells whether a thing lies on its centre, and how central i
 reach      and how far that thing reaches (GIoU, Rezatofighi et al. 2019)
 words      some patch of a photo means each word that people say of it, and none means any other
 contrast   a photo's vector is nearest to its own caption among those of other photos, and the other way round
-mean       another vector of it is near the mean of all its captions
+whole      another vector of it is near the mean of all its captions
 kinds      which kinds of things are in the photo
 saliency   where people looked (Kullback-Leibler)
 
@@ -52,8 +52,8 @@ class EyeBatch:
     photos: (M,), whose box it is. shown: (B, n, c, names), 1 where a class lies on a cell. central: (B, n, c), how
     central the cell is in the smallest box around its centre, 0 … 1. reach: (B, n, c, 4), in cells, how far that box
     reaches. captions: (K, d), one of each photo that has any; means: (K, d), of all its captions; words: (K, W), how
-    many of them have each word; told: (K,), whose. present: (P, names), 1 where the photo has such a thing; boxed: (P,),
-    whose. saliency: (S, n); looked_at: (S,), whose.
+    many of them have each word; told: (K,), whose. present: (P, names), 1 where the photo has such a thing; boxed:
+    (P,), whose. saliency: (S, n); looked_at: (S,), whose.
     """
 
     tapped: Tensor
@@ -143,7 +143,7 @@ class EyeWeights:
     reach: float = 0.5
     words: float = 0.5
     contrast: float = 1.0
-    mean: float = 2.0
+    whole: float = 2.0
     kinds: float = 0.5
     saliency: float = 0.3
 
@@ -237,7 +237,8 @@ def thinned_patches(tapped: Tensor, rows: Tensor) -> Tensor:
 def losses(
     learner: EyeLearner, seen: Seen, batch: EyeBatch, class_weights: Tensor, others: Tensor, weights: EyeWeights
 ) -> dict[str, Tensor]:
-    """seen: what the learner makes of the batch. class_weights: (classes,). others: (m, d), captions of other photos."""
+    """seen: what the learner makes of the batch. class_weights: (classes,). others: (m, d), captions of other
+    photos."""
     parts: dict[str, Tensor] = {}
     if len(batch.classes):
         parts["box"] = _box_loss(learner, seen, batch, class_weights)
@@ -249,9 +250,9 @@ def losses(
         )
         parts["kinds"] = there / (batch.present.sum() + 1)
     if len(batch.told) > 1:
-        told = functional.normalize(seen.whole[batch.told].float(), dim=-1)
+        told = functional.normalize(seen.contrast[batch.told].float(), dim=-1)
         parts["contrast"] = _contrast_loss(learner, told, batch.captions, others)
-        parts["mean"] = 1 - functional.cosine_similarity(seen.mean[batch.told].float(), batch.means).mean()
+        parts["whole"] = 1 - functional.cosine_similarity(seen.whole[batch.told].float(), batch.means).mean()
         if learner.words:
             parts["words"] = _word_loss(learner, seen, batch)
     if len(batch.looked_at):

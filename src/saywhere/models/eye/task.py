@@ -56,7 +56,7 @@ class EyeSection(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_onl
     reach: float = 0.5
     words: float = 0.5
     contrast: float = 1.0
-    mean: float = 2.0
+    whole: float = 2.0
     kinds: float = 0.5
     saliency: float = 0.3
 
@@ -128,8 +128,8 @@ class EyeTask:
     def validate(self, model: nn.Module) -> dict[str, float]:
         """box, box_not_person: how often the cells of a true box name its class. reach_iou: how well the boxes that
         central cells tell fit. words_ap: precision of the words said of photos, over all thresholds. r1, r5, r10: how
-        often a caption finds its photo among 500. mean_cosine: of the other vector with the mean of the captions. kinds_ap:
-        precision of the kinds that are there. saliency_cc: correlation with where people looked."""
+        often a caption finds its photo among 500. whole_cosine: of the other vector with the mean of the captions.
+        kinds_ap: precision of the kinds that are there. saliency_cc: correlation with where people looked."""
         learner = learner_of(model)
         right: list[Tensor] = []
         kinds: list[Tensor] = []
@@ -156,10 +156,10 @@ class EyeTask:
             looks += _correlations(seen.saliency[batch.looked_at], batch.saliency)
             scores.append(learner.word_scores(seen.patches[batch.told]).cpu())
             truths.append(batch.words.cpu() > 1)
-            near += functional.cosine_similarity(seen.mean[batch.told], batch.means).tolist()
+            near += functional.cosine_similarity(seen.whole[batch.told], batch.means).tolist()
             there.append(seen.kinds[batch.boxed].cpu())
             present.append(batch.present.cpu() > 0)
-            for item, whole in zip(items, functional.normalize(seen.whole, dim=-1).cpu(), strict=True):
+            for item, whole in zip(items, functional.normalize(seen.contrast, dim=-1).cpu(), strict=True):
                 if len(item.caption_vectors) and len(wholes) < _AMONG:
                     owners += [len(wholes)] * len(item.caption_vectors)
                     wholes.append(whole)
@@ -170,7 +170,7 @@ class EyeTask:
         if learner.words and wholes:
             measures["words_ap"] = _precision(torch.cat(scores), torch.cat(truths))
         if near:
-            measures["mean_cosine"] = float(np.mean(near))
+            measures["whole_cosine"] = float(np.mean(near))
         measures["kinds_ap"] = _precision(torch.cat(there), torch.cat(present))
         return measures | ({"saliency_cc": float(np.mean(looks))} if looks else {})
 

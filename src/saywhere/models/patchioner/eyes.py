@@ -86,6 +86,18 @@ class AlignedView:
             vectors[[isinstance(region, WholeImage) for region in regions]] = _unit(self.view.whole[None])
         return vectors
 
+    def presence(self, kind: str) -> float:
+        """How likely a kind of thing is in the photo, by the encoder or by what was found; 1 for a kind of which neither
+        can tell."""
+        if kind not in self.view.present and kind not in self.kinds:
+            return 1.0
+        scores = (one.score for one in self.view.found if one.name == kind)
+        return max(self.view.present.get(kind, 0.0), *scores, 0.0)
+
+    def contrast(self) -> Floats32:
+        """(d,) of length 1: what tells the photo from others, to find it by a text."""
+        return _unit(self.view.contrast[None])[0] if self.alignment is None else self.vectors([WholeImage()])[0]
+
     def state_weights(self, weights: Floats32) -> Floats32:
         """(m, n) how much each of the view's n hidden states of patches counts, from (m, rows, cols) weights."""
         if self.view.states is None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import ClassVar, NamedTuple
@@ -63,8 +63,8 @@ class PhotoWriterSection(msgspec.Struct, frozen=True, forbid_unknown_fields=True
 
 
 class PhotoWriterData(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """[data]: a folder that `saywhere build eye` wrote. eye: the folder of an eye; needed if it stands still. decoder: of
-    a decoder to begin with, which may have learnt from texts alone. validation: photos, at most."""
+    """[data]: a folder that `saywhere build eye` wrote. eye: the folder of an eye; needed if it stands still. decoder:
+    of a decoder to begin with, which may have learnt from texts alone. validation: photos, at most."""
 
     folder: Path
     decoder: Path
@@ -148,6 +148,16 @@ class PhotoTextItems:
             [CalledIds(one.box_xyxy, [self._ids(text) for text in one.texts], self._kind(one)) for one in called],
         )
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Of classes."""
+        return self._features.names
+
+    def caption_ids(self) -> Iterator[list[list[int]]]:
+        """Of each photo, without reading what the trunk gave."""
+        for row in self._rows:
+            yield [self._ids(text) for text in self._told.by_key(self._features.key(row))["captions"]]
+
     def _kind(self, called: Called) -> int:
         return self._kinds.get(_ARTICLE.sub("", called.texts[0], count=1), -1)
 
@@ -195,7 +205,15 @@ class PhotoWriterTask:
         return self._train
 
     def collate(self, items: Sequence[PhotoTexts], generator: torch.Generator) -> PhotoTextBatch:
-        captions, boxes = self._section.captions, self._section.boxes
+        batch = self.text_batch(items, self._section.captions, self._section.boxes, generator)
+        if self._eye_task is None:
+            return batch
+        return replace(batch, known=self._eye_task.collate([item.photo for item in items], generator))
+
+    def text_batch(
+        self, items: Sequence[PhotoTexts], captions: int, boxes: int, generator: torch.Generator
+    ) -> PhotoTextBatch:
+        """Photos with so many captions and so many boxes each, drawn at random."""
         side = self._cell_grid(items[0])
         even = np.full((side, side), 1 / side**2, np.float32)
         cells, kinds, texts = [], [], []
@@ -210,13 +228,10 @@ class PhotoWriterTask:
                 told = float(torch.rand((), generator=generator)) < self._section.named
                 kinds.append(kind if told else -1)
                 texts.append(names[_drawn(len(names), 1, generator)[0] or 0])
-        batch = _batch(items, cells, kinds, texts)
-        if self._eye_task is None:
-            return batch
-        return replace(batch, known=self._eye_task.collate([item.photo for item in items], generator))
+        return _batch(items, cells, kinds, texts)
 
     def losses(self, model: nn.Module, batch: PhotoTextBatch, generator: torch.Generator) -> Mapping[str, Tensor]:
-        writer = _writer(model)
+        writer = writer_of(model)
         parts: dict[str, Tensor] = {}
         rows = None
         if batch.known is None or self._eye_task is None:
@@ -245,7 +260,7 @@ class PhotoWriterTask:
 
     def validate(self, model: nn.Module) -> dict[str, float]:
         """loss: mean cross entropy of a piece of captions, box_loss: of what boxes are called first."""
-        writer = _writer(model)
+        writer = writer_of(model)
         totals, said = {"loss": 0.0, "box_loss": 0.0}, {"loss": 0, "box_loss": 0}
         count = min(self._data.validation, len(self._validation))
         for first in range(0, count, _VALIDATION_BATCH):
@@ -297,7 +312,7 @@ def seen_texts(
     if rows is not None:
         by_patch = by_patch.gather(2, rows[:, None, :, None].expand(-1, each, -1, cuts * cuts))
     means = by_patch.flatten(2) @ seen.cells.flatten(1, 2).to(by_patch.dtype)
-    wholes = seen.mean[:, None].expand(-1, each, -1)
+    wholes = seen.whole[:, None].expand(-1, each, -1)
     vectors = torch.where(batch.is_whole.view(photos, each, 1), unit(wholes.float()), unit(means.float())).flatten(0, 1)
     names = eye.name_vectors[batch.classes.clamp(min=0)] * (batch.classes >= 0)[:, None]
     vectors = unit(vectors + loudness * names)
@@ -332,7 +347,8 @@ def _drawn(count: int, wanted: int, generator: torch.Generator) -> list[int | No
     return order + [None] * (wanted - len(order))
 
 
-def _writer(model: nn.Module) -> PhotoWriter:
+def writer_of(model: nn.Module) -> PhotoWriter:
+    """The model, which must be a `PhotoWriter`."""
     if not isinstance(model, PhotoWriter):
         raise InvalidValue("model", f"is a {type(model).__name__}, not a PhotoWriter")
     return model

@@ -160,7 +160,14 @@ def open_seer(folder: str | Path, writer: str = "", *, eyes: Eyes | None = None)
 
     return Seer(
         eyes or open_eyes(root, config),
-        MemoryWriter(bank, objects, config.levels, above if config.levels else None, config.least_similarity),
+        MemoryWriter(
+            bank,
+            objects,
+            config.levels,
+            above if config.levels else None,
+            config.least_similarity,
+            config.least_presence,
+        ),
         OptionalParts(
             answerer=partial(open_answerer, root / config.answers) if config.answers else None,
             question_kinds=tuple(config.question_kinds),

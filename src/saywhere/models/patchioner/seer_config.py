@@ -41,6 +41,7 @@ class SeerConfig(msgspec.Struct, forbid_unknown_fields=True):
     least_similarity: float
     least_grounding: float
     least_missed: float = 0.0
+    least_presence: float = 0.0
     beams: int = 1
     no_repeat: int = 0
     draws: int = 0

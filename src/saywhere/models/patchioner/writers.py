@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Protocol
 
 import numpy as np
@@ -19,6 +19,7 @@ import torch
 from saywhere.core import Caption, InvalidValue, Region
 from saywhere.core.caption import OBJECT
 from saywhere.core.types import Floats32
+from saywhere.language.coco_aliases import classes_named
 from saywhere.models.face import check_level
 from saywhere.models.patchioner.consensus import ConsensusConfig, InverseFrequency, consensus
 from saywhere.models.patchioner.decoder import PrefixDecoder, Reading
@@ -30,6 +31,8 @@ from saywhere.models.search import GenerationConfig, Writer, Written
 
 Generation = GenerationConfig | ConsensusConfig
 """How words are chosen."""
+_LEAST_PERSON = 0.1
+"""What people do is said only of people who may be there."""
 _FETCHED = 3
 """So many times more sentences are fetched than are references, because short ones are none."""
 
@@ -70,6 +73,8 @@ class MemoryWriter:
 
     objects: writes what is there. levels, above: the levels above that, and what opens their writer when the first of
     them is asked for; both or none. least_similarity: a caption is sure from this cosine with the nearest sentence on.
+    least_presence: and if all kinds of things that it names are in the photo with at least this probability. Of several
+    captions one is chosen that is, if there is one.
     """
 
     def __init__(
@@ -79,11 +84,13 @@ class MemoryWriter:
         levels: Sequence[str] = (),
         above: Callable[[], VectorWriter] | None = None,
         least_similarity: float = 0.0,
+        least_presence: float = 0.0,
     ) -> None:
         check_names(levels)
         if bool(levels) != (above is not None):
             raise InvalidValue("levels", "levels above objects and a writer for them come together")
-        self.bank, self.objects, self.least_similarity = bank, objects, least_similarity
+        self.bank, self.objects = bank, objects
+        self.least_similarity, self.least_presence = least_similarity, least_presence
         self.levels = (OBJECT, *levels)
         self._open_above = above
 
@@ -130,17 +137,24 @@ class MemoryWriter:
     ) -> list[Caption]:
         decoder = self.at(level).decoder
         reading = reading_of(seen, seen.weights(regions)) if reads_photos(decoder) else None
-        written, closed = self.write(vectors, how, level=level, reading=reading)
+        believable = partial(self.believable, seen)
+        written, closed = self.write(vectors, how, level=level, reading=reading, believable=believable)
         nearest = closed.nearest if any(closed.nearest) else self.bank.project(vectors).nearest
         supposed = level not in ABOUT_PEOPLE or may_have_people(seen)
         captions = []
         for region, text, near in zip(regions, written, nearest, strict=True):
             similarity = max(one.cosine for one in near)
-            sure = supposed and similarity >= self.least_similarity
+            sure = supposed and similarity >= self.least_similarity and believable(text.text)
             captions.append(
                 Caption(text.text, text.score, region, level, sure=sure, similarity=similarity, nearest=tuple(near))
             )
         return captions
+
+    def believable(self, seen: AlignedView, text: str) -> bool:
+        """Whether all kinds of things that a text names may be in the photo."""
+        if not self.least_presence:
+            return True
+        return all(seen.presence(kind) >= self.least_presence for kind in classes_named(text))
 
     def write(
         self,
@@ -149,9 +163,11 @@ class MemoryWriter:
         gap: Gap | None = None,
         level: str = OBJECT,
         reading: Reading | None = None,
+        believable: Callable[[str], bool] | None = None,
     ) -> tuple[list[Written], Projected]:
         """A text for each of (m, d) vectors of length 1, and what was made of the vectors before. gap: how to close
-        it; by default as the level has it. reading: the photo, for a decoder that attends to it."""
+        it; by default as the level has it. reading: the photo, for a decoder that attends to it. believable: which texts are chosen before
+        others."""
         writer = self.at(level)
         decoder, closed = writer.decoder, (gap or writer.gap).close(vectors)
         prompts = None if level == OBJECT else (level,) * len(vectors)
@@ -167,7 +183,8 @@ class MemoryWriter:
         near_each = self.bank.project(vectors, nearest=_FETCHED * how.nearest).nearest
         chosen = []
         for first, second, others, near in zip(*careful, drawn, near_each, strict=True):
-            candidates = [first, second, *others]
+            every = [first, second, *others]
+            candidates = [one for one in every if believable is None or believable(one.text)] or every
             best = consensus([text.text for text in candidates], how.references(near), self.rarity, how.softness)
             chosen.append(candidates[best])
         return chosen, closed
@@ -185,5 +202,5 @@ def reading_of(seen: AlignedView, weights: Floats32) -> Reading:
 
 
 def may_have_people(seen: AlignedView) -> bool:
-    """Whether a person was found, or could not have been."""
-    return PERSON not in seen.kinds or any(one.name == PERSON for one in seen.view.found)
+    """Whether a person may be there, or could not have been found."""
+    return seen.presence(PERSON) > _LEAST_PERSON

@@ -1,0 +1,108 @@
+"""A photo writer that is rewarded: what its captions earn, what inventing costs, and that it learns from both."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+
+from saywhere.core.errors import SaywhereError
+from saywhere.learn import train
+from saywhere.learn.photo_reward import PhotoRewardSection, PhotoRewardTask, log_likelihoods
+from saywhere.learn.recipe import parse_recipe
+from saywhere.learn.records import StepDone
+from saywhere.learn.registry import check_sections
+from saywhere.models.patchioner.decoder import Reading
+from saywhere.models.patchioner.photo_writing import PhotoWriterData
+from tests.models import eye_small
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("told")
+    eye_small.save_told(out, ("train",) * 12 + ("validation",) * 4)
+    return out
+
+
+def task(folder: Path, **settings: float) -> PhotoRewardTask:
+    data = PhotoWriterData(folder=folder, eye=folder / "eye", decoder=folder / "decoder")
+    return PhotoRewardTask(PhotoRewardSection(samples=2, boxes=1, dropout=0.0, **settings), data)
+
+
+def rewards(rewarding: PhotoRewardTask, photo: int, texts: list[str]) -> list[float]:
+    batch = rewarding.collate([rewarding.train_items()[photo]], torch.Generator())
+    rows = [[*rewarding.vocabulary.encode(text.split()).ids, 2] for text in texts]
+    longest = max(map(len, rows))
+    drawn = torch.tensor([row + [0] * (longest - len(row)) for row in rows])
+    earned: list[float] = rewarding._rewards(drawn, batch).tolist()
+    return earned
+
+
+def test_a_caption_that_people_said_earns_more_than_another(folder: Path) -> None:
+    said, other = rewards(task(folder), 0, ["a person on a table", "a table a table"])
+    assert said > other + 1
+
+
+def test_naming_a_thing_that_is_not_there_costs(folder: Path) -> None:
+    rewarding = task(folder)
+    items = rewarding.train_items()
+    absent = {
+        name: photo
+        for photo in range(len(items))
+        for name in set(eye_small.NAMES) - rewarding.collate([items[photo]], torch.Generator()).things[0]
+    }
+    name, photo = min(absent.items())
+    texts = [f"a {name} on a table", "a table on a table"]
+    free, costly = (rewards(task(folder, invented=cost), photo, texts) for cost in (0.0, 0.5))
+    assert costly[0] == pytest.approx(free[0] - 0.5)
+    assert costly[1] == pytest.approx(free[1])
+
+
+def test_likelihoods_are_those_of_the_words_alone(folder: Path) -> None:
+    rewarding = task(folder)
+    model = rewarding.build(torch.Generator().manual_seed(0)).eval()
+    vectors = torch.randn(1, eye_small.TEXT, generator=torch.Generator().manual_seed(1))
+    reading = Reading(torch.ones(1, 17, eye_small.SIZE), torch.ones(1, 16))
+    short, padded = torch.tensor([[4, 5, 2]]), torch.tensor([[4, 5, 2, 0, 0]])
+    with torch.no_grad():
+        torch.testing.assert_close(
+            log_likelihoods(model.decoder, vectors, short, reading),
+            log_likelihoods(model.decoder, vectors, padded, reading),
+        )
+
+
+def test_a_writer_earns_more_after_learning(folder: Path, tmp_path: Path) -> None:
+    parts = {name: str(folder / sub) for name, sub in (("folder", ""), ("eye", "eye"), ("decoder", "decoder"))}
+    recipe = parse_recipe(
+        {
+            "name": "reward",
+            "task": "patchioner-photo-reward",
+            "model": {"samples": 6, "sample_words": 8, "boxes": 1, "dropout": 0.0},
+            "data": parts,
+            "train": {"steps": 60, "batch_size": 6, "lr": 1e-2, "device": "cpu"},
+            "log": {"every_steps": 1},
+            "validate": {"metric": "loss", "every_steps": 60},
+        },
+        "test",
+    )
+    steps: list[StepDone] = []
+    train(recipe, tmp_path / "run", on_event=lambda one: steps.append(one) if isinstance(one, StepDone) else None)
+    earned = [one.losses["reward"] for one in steps]
+    assert sum(earned[-10:]) > sum(earned[:10]) + 1
+
+
+@pytest.mark.parametrize("wrong", [{"samples": 1}, {"sample_words": 0}, {"eye": {"layers": 1}}])
+def test_what_cannot_be_rewarded_is_refused_before_work_starts(folder: Path, wrong: dict[str, object]) -> None:
+    recipe = parse_recipe(
+        {
+            "name": "reward",
+            "task": "patchioner-photo-reward",
+            "model": wrong,
+            "data": {"folder": str(folder), "eye": str(folder / "eye"), "decoder": str(folder / "decoder")},
+            "train": {"steps": 1, "batch_size": 2, "lr": 1e-2},
+        },
+        "test",
+    )
+    with pytest.raises(SaywhereError, match="samples|sample_words|eye"):
+        check_sections(recipe, "test")
