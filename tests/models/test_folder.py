@@ -93,3 +93,20 @@ def test_a_base_that_is_not_named_in_full_is_refused(base: Path, named: object) 
     (base / CONFIG).write_text(json.dumps(content | {"base": named}))
     with pytest.raises(InvalidFile, match="does not name its base"):
         load_part(base, KIND)
+
+
+def test_matrices_in_a_byte_a_number_are_off_by_half_a_step_at_most(tmp_path: Path) -> None:
+    large = nn.Linear(256, 64)
+    save_part(tmp_path, KIND, {}, large.state_dict(), int8=True)
+    module = nn.Linear(256, 64)
+    fit(module, load_part(tmp_path, KIND))
+    steps = large.weight.abs().amax(dim=1, keepdim=True) / 127
+    assert ((module.weight - large.weight).abs() <= 0.5001 * steps).all()
+    assert torch.equal(module.bias, large.bias.half().float())
+    assert (tmp_path / WEIGHTS).stat().st_size < 0.3 * 4 * 256 * 64
+
+
+def test_steps_without_their_numbers_are_refused(tmp_path: Path) -> None:
+    save_part(tmp_path, KIND, {}, {"lost.step": torch.ones(2)})
+    with pytest.raises(InvalidFile, match="lost"):
+        load_part(tmp_path, KIND)

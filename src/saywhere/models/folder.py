@@ -1,6 +1,7 @@
 """Trained parts in folders, or on the hub: weights, what shape they have, and a file or two beside them.
 
-model.safetensors   every parameter, in the type it was saved with: float32 or, to take half the room, float16
+model.safetensors   every parameter, in the type it was saved with: float32 or, to take half the room, float16; of
+                    matrices, to take a quarter, int8 with a step for each row, under the name with ".step"
 config.json         kind, shapes, the SHA-256 of every file beside it, and where it has one, the base that it was made
                     from; written last, so that a torn save shows
 """
@@ -27,6 +28,8 @@ from saywhere.provenance import sha256_of
 
 WEIGHTS = "model.safetensors"
 _FORMAT = 1
+_STEP = ".step"
+_LARGEST_BYTE, _SMALLEST_STEP = 127, 1e-12
 _KEYS = {"model", "format", "config", "files"}
 _HUB_FILES = ("*.json", "*.safetensors", "*.txt")
 
@@ -59,14 +62,18 @@ def save_part(
     files: Mapping[str, bytes] | None = None,
     *,
     half: bool = False,
+    int8: bool = False,
     base: BaseModel | None = None,
 ) -> None:
     """Write a part's files; each appears whole or not at all.
 
-    half: store float16. base: holds the parameters that are not among the tensors.
+    half: store float16. int8: store matrices in a byte a number, and the rest as float16. base: holds the parameters
+    that are not among the tensors.
     """
     target = Path(folder)
-    stored = {name: _stored(tensor, half) for name, tensor in tensors.items()}
+    stored: dict[str, Tensor] = {}
+    for name, tensor in tensors.items():
+        stored |= _in_bytes(name, tensor) if int8 and tensor.ndim > 1 else {name: _stored(tensor, half or int8)}
     contents = {WEIGHTS: save_tensors(stored), **(files or {})}
     description = {
         "model": kind,
@@ -90,7 +97,9 @@ def load_part(source: str | Path, kind: str, revision: str | None = None) -> Sav
         if _digest(folder / name) != digest:
             raise InvalidFile(folder / name, f"is not the file that {CONFIG} was written for", "was the save cut off?")
     files = {name: (folder / name).read_bytes() for name in description["files"] if name != WEIGHTS}
-    return SavedPart(folder, description["config"], read_tensors(folder / WEIGHTS), files, description["base"])
+    return SavedPart(
+        folder, description["config"], _out_of_bytes(folder, read_tensors(folder / WEIGHTS)), files, description["base"]
+    )
 
 
 def fit(module: nn.Module, part: SavedPart) -> None:
@@ -120,6 +129,25 @@ def _stored(tensor: Tensor, half: bool) -> Tensor:
     if bool(small.isinf().any()):
         raise InvalidFile(WEIGHTS, "a weight is beyond the range of float16", "store it with half=False")
     return small
+
+
+def _in_bytes(name: str, tensor: Tensor) -> dict[str, Tensor]:
+    """A matrix as int8, and the step of each of its rows."""
+    kept = tensor.detach().cpu().float()
+    step = kept.flatten(1).abs().amax(dim=1).clamp(min=_SMALLEST_STEP) / _LARGEST_BYTE
+    rounded = (kept / step.view(-1, *[1] * (kept.ndim - 1))).round().to(torch.int8)
+    return {name: rounded.contiguous(), name + _STEP: step}
+
+
+def _out_of_bytes(folder: Path, stored: dict[str, Tensor]) -> dict[str, Tensor]:
+    """Matrices that were stored as int8 as float32 again."""
+    steps = {name.removesuffix(_STEP): step for name, step in stored.items() if name.endswith(_STEP)}
+    if absent := steps.keys() - stored.keys():
+        raise InvalidFile(folder / WEIGHTS, f"holds the steps of {min(absent)!r}, but not the numbers")
+    whole = {name: tensor for name, tensor in stored.items() if not name.endswith(_STEP)}
+    for name, step in steps.items():
+        whole[name] = stored[name].float() * step.view(-1, *[1] * (stored[name].ndim - 1))
+    return whole
 
 
 def _description(path: Path, kind: str) -> dict[str, Any]:

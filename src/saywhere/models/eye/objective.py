@@ -183,10 +183,10 @@ class EyeLearner(nn.Module):
         scores: Tensor = self.word_scale.exp() * best / _WORD_SHARPNESS + self.word_bias
         return scores
 
-    def save_pretrained(self, folder: str | Path, *, half: bool = False) -> None:
-        """Weights, shape, names and words into a folder. half: store float16, which loads as float32."""
+    def save_pretrained(self, folder: str | Path, *, half: bool = False, int8: bool = False) -> None:
+        """Weights, shape, names and words into a folder. half, int8: see `save_part`; it loads as float32."""
         texts = {"names": list(self.names), "words": list(self.words)}
-        save_part(folder, _KIND, self.eye.config.to_dict() | texts, self.state_dict(), half=half)
+        save_part(folder, _KIND, self.eye.config.to_dict() | texts, self.state_dict(), half=half, int8=int8)
 
     @classmethod
     def from_pretrained(cls, source: str | Path, revision: str | None = None) -> EyeLearner:

@@ -216,10 +216,10 @@ class PrefixDecoder(nn.Module):
                     texts[i] = [self._written(one) for one in said[place * count : (place + 1) * count]]
         return texts
 
-    def save_pretrained(self, folder: str | Path, *, half: bool = False) -> None:
-        """Weights, config and vocabulary into a folder. half: store float16, which loads as float32."""
+    def save_pretrained(self, folder: str | Path, *, half: bool = False, int8: bool = False) -> None:
+        """Weights, config and vocabulary into a folder. half, int8: see `save_part`; it loads as float32."""
         files = {VOCABULARY: self.vocabulary.to_json().encode()}
-        save_part(folder, _KIND, self.config.to_dict(), self.state_dict(), files, half=half)
+        save_part(folder, _KIND, self.config.to_dict(), self.state_dict(), files, half=half, int8=int8)
 
     @classmethod
     def from_pretrained(cls, source: str | Path, revision: str | None = None) -> PrefixDecoder:
