@@ -42,8 +42,8 @@ class Brightness:
         self.seen += len(pixels)
         patches = pixels.reshape(len(pixels), 4, 8, 4, 8, 3).mean(axis=(2, 4, 5)).reshape(len(pixels), 16)
         states = np.concatenate([patches.mean(axis=1, keepdims=True), patches], axis=1)
-        ramp = np.linspace(1, 2, 8, dtype=np.float32)
-        return ((states[:, None, :, None] * ramp).repeat(2, axis=1).astype(np.float32),)
+        ramp = np.linspace(1, 2, CONFIG.tapped_size, dtype=np.float32)
+        return ((states[:, :, None] * ramp).astype(np.float32),)
 
 
 def jpeg(brightness: int) -> bytes:
@@ -72,9 +72,12 @@ def coco(tmp_path: Path) -> Store:
 def build(coco: Store, out: Path, trunk: Brightness) -> tuple[int, tuple[str, ...]]:
     steps: list[int] = []
     encoder: Any = LengthEncoder()
-    made = build_eye_features(
-        coco, out, trunk, {"trunk": "brightness"}, encoder, CONFIG, lambda _doing, done, _total: steps.append(done)
-    )
+
+    def progress(doing: str, done: int, _total: int) -> None:
+        if doing == "looking at photos":
+            steps.append(done)
+
+    made = build_eye_features(coco, out, trunk, {"trunk": "brightness"}, encoder, CONFIG, progress)
     assert steps == sorted(steps)
     return made.rows, made.unreadable
 

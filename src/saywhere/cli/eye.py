@@ -1,4 +1,4 @@
-"""`saywhere build eye`: what the eye learns from, out of a COCO store; `build with-eye`: a model that sees with it."""
+"""`saywhere build eye|with-eye|model`: what the eye learns from, a model that sees with it, and both in one go."""
 
 from __future__ import annotations
 
@@ -65,3 +65,45 @@ def with_eye(
         raise typer.BadParameter(f"{wrong[0]!r} is not NAME=FOLDER", param_hint="--writer")
     build_with_eye(loading.find(base).folder, eye, {name: Path(folder) for name, _, folder in parts}, output)
     out.print(f"{output}: try `saywhere caption PHOTO --model {output}`", markup=False)
+
+
+def model(
+    store: Annotated[Path, typer.Argument(help="A store that `saywhere build coco` made.", show_default=False)],
+    output: Annotated[Path, typer.Option("--out", "-o", help="Folder of the new model.")] = Path("out/model"),
+    work: Annotated[Path, typer.Option(help="Folder for intermediate results, which a second run reuses.")] = Path(
+        "out/model-work"
+    ),
+    base: Annotated[str, typer.Option(help="The model whose memory and text-only writer are kept.")] = "saywhere-base",
+    steps: Annotated[int, typer.Option(min=1, help="Training steps of the eye and its writer.")] = 2900,
+    reward_steps: Annotated[int, typer.Option(min=1, help="Training steps of the writer by reward.")] = 600,
+    photos: Annotated[
+        int | None, typer.Option(min=1, help="Use only this many photos, those with most labels.")
+    ] = None,
+    half: Annotated[bool, typer.Option("--bf16", help="Compute in bf16, where the processor has it.")] = False,
+    seed: Annotated[int, typer.Option(help="Random seed of the trainings.")] = 0,
+) -> None:
+    """Make a model with an eye of its own from a COCO store: features, eye and writer, reward.
+
+    After an interruption the same command goes on.
+    """
+    import torch
+
+    from saywhere import loading
+    from saywhere.build.model import ModelSettings, build_model
+    from saywhere.language.embed import open_text_encoder
+    from saywhere.store import Store
+    from saywhere.vision.eye import EyeConfig, open_trunk
+
+    config, folder = EyeConfig(), loading.find(base).folder
+    settings = ModelSettings(
+        steps=steps, reward_steps=reward_steps, photos=photos, precision="bf16" if half else "fp32", seed=seed
+    )
+    trunk, about = open_trunk(config, precision="bf16" if half else "f32")
+    with torch.autocast("cpu", torch.bfloat16, enabled=half), stages() as progress:
+        texts = open_text_encoder()
+        left_out = build_model(Store(store), folder, output, work, trunk, about, texts, config, settings, progress)
+    for key in left_out[:_SHOWN]:
+        err.print(f"left out {key}: its bytes are no picture", markup=False, style="yellow")
+    out.print(f"{output}: measure it with `saywhere reproduce card --model {output}`", markup=False)
+    if left_out:
+        raise typer.Exit(1)

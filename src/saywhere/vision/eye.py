@@ -84,9 +84,9 @@ class Seen(NamedTuple):
     cells: (B, n, c, text_size), the cells of a patch row by row. boxes: (B, n, c, 4), how far a thing that lies on the
     cell's centre reaches to the left, top, right and bottom, as logarithms of cells. things: (B, n, c) logits that
     there is one. whole: (B, text_size), near what people say of the photo on average; contrast: (B, text_size), near
-    texts that tell it from others. kinds: (B, kinds) logits that there is such a thing. saliency: (B, n) logits; a softmax
-    over the patches says how much people look at each. states: (B, 1 + n, size), the whole first; for networks that
-    read the photo.
+    texts that tell it from others. kinds: (B, kinds) logits that there is such a thing. saliency: (B, n) logits; a
+    softmax over the patches says how much people look at each. states: (B, 1 + n, size), the whole first; for networks
+    that read the photo.
     """
 
     cells: Tensor

@@ -87,8 +87,8 @@ class AlignedView:
         return vectors
 
     def presence(self, kind: str) -> float:
-        """How likely a kind of thing is in the photo, by the encoder or by what was found; 1 for a kind of which neither
-        can tell."""
+        """How likely a kind of thing is in the photo, by the encoder or by what was found; 1 for a kind of which
+        neither can tell."""
         if kind not in self.view.present and kind not in self.kinds:
             return 1.0
         scores = (one.score for one in self.view.found if one.name == kind)

@@ -33,7 +33,7 @@ from saywhere.models.patchioner.look import SeerLook
 from saywhere.models.patchioner.memory import MemoryBank
 from saywhere.models.patchioner.seer_config import EYE, SeerConfig, read_config, save_config
 from saywhere.models.patchioner.tags import ClassNames, Tags
-from saywhere.models.patchioner.writers import Generation, MemoryWriter, RegionWriter, VectorWriter
+from saywhere.models.patchioner.writers import Generation, MemoryWriter, RegionWriter, VectorWriter, reads_photos
 from saywhere.models.registry import embedded, open_answerer
 from saywhere.models.search import GenerationConfig
 from saywhere.vision import Encoder, PhotoLike, View, read_photo
@@ -147,9 +147,11 @@ def open_seer(folder: str | Path, writer: str = "", *, eyes: Eyes | None = None)
         raise UnknownName("writer", chosen, config.writers)
     bank = MemoryBank.load(root / "memory.safetensors")
     gaps: dict[str, MemoryGap | Direct] = {"memory": MemoryGap(bank, config.temperature), "direct": Direct()}
+    decoder = PrefixDecoder.from_pretrained(root / config.writers[chosen])
     objects = VectorWriter(
-        PrefixDecoder.from_pretrained(root / config.writers[chosen]),
-        gaps[config.gap],
+        decoder,
+        # One that attends to photos learnt from their own vectors, across no gap.
+        Direct() if reads_photos(decoder) else gaps[config.gap],
         _searching(config.beams, config.no_repeat),
         ConsensusConfig(draws=config.draws, no_repeat=config.no_repeat) if config.draws else None,
     )

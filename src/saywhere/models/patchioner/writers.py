@@ -166,8 +166,8 @@ class MemoryWriter:
         believable: Callable[[str], bool] | None = None,
     ) -> tuple[list[Written], Projected]:
         """A text for each of (m, d) vectors of length 1, and what was made of the vectors before. gap: how to close
-        it; by default as the level has it. reading: the photo, for a decoder that attends to it. believable: which texts are chosen before
-        others."""
+        it; by default as the level has it. reading: the photo, for a decoder that attends to it. believable:
+        which texts are chosen before others."""
         writer = self.at(level)
         decoder, closed = writer.decoder, (gap or writer.gap).close(vectors)
         prompts = None if level == OBJECT else (level,) * len(vectors)

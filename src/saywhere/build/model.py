@@ -1,0 +1,114 @@
+"""From a COCO store to a model that sees with an eye of its own, in one go.
+
+1. features   every photo through the frozen trunk, once (`eye_features`)
+2. eye        the eye, and a writer that attends to it, side by side; the writer begins as one that learnt from texts
+3. reward     the writer, tuned by CIDEr less what it costs to name things that are not there
+4. model      both put into a copy of a model that has a memory, names of kinds and a writer of texts (`with_eye`)
+Each stage leaves its files in the work folder and is not done again.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from saywhere.build.eye_features import build_eye_features
+from saywhere.build.with_eye import build_with_eye
+from saywhere.core.types import Progress
+from saywhere.language.embed import TextEncoder
+from saywhere.learn import train_to_end
+from saywhere.learn.recipe import Recipe, parse_recipe
+from saywhere.models.patchioner.photo_writing import EYE_FOLDER, PhotoWriter
+from saywhere.store import Store
+from saywhere.vision.eye import EyeConfig
+from saywhere.vision.runtime import Runtime
+
+WRITER = "looking"
+_TEXT_WRITER = "decoder"
+
+
+@dataclass(frozen=True, slots=True)
+class ModelSettings:
+    """steps, reward_steps: of the two trainings; batch, reward_batch: photos a step. precision: "fp32", or "bf16" where
+    the processor has it. photos: at most, those with most labels first. eye: how the eye learns, see `EyeSection`."""
+
+    steps: int = 2900
+    reward_steps: int = 600
+    batch: int = 32
+    reward_batch: int = 16
+    rate: float = 4e-4
+    reward_rate: float = 5e-5
+    precision: str = "fp32"
+    photos: int | None = None
+    eye: tuple[tuple[str, Any], ...] = (("layers", 4), ("kept_share", 0.4))
+    seed: int = 0
+
+
+def build_model(
+    store: Store,
+    base: Path,
+    out: Path,
+    work: Path,
+    trunk: Runtime,
+    trunk_about: dict[str, Any],
+    text_encoder: TextEncoder,
+    config: EyeConfig,
+    settings: ModelSettings,
+    progress: Progress,
+) -> tuple[str, ...]:
+    """Make the folder `out`; the photos that could not be read. base: the folder of the model that is copied."""
+    features = work / "features"
+    made = build_eye_features(store, features, trunk, trunk_about, text_encoder, config, progress, settings.photos)
+    both = train_to_end(eye_recipe(features, base / _TEXT_WRITER, settings), work / "eye", PhotoWriter)
+    both.save_pretrained(work / "learnt")
+    writer = train_to_end(reward_recipe(features, work / "learnt", settings), work / "reward", PhotoWriter, "last")
+    writer.save_pretrained(work / "rewarded")
+    build_with_eye(base, work / "rewarded" / EYE_FOLDER, {WRITER: work / "rewarded"}, out)
+    return made.unreadable
+
+
+def eye_recipe(features: Path, decoder: Path, settings: ModelSettings) -> Recipe:
+    """recipes/eye-and-writer.toml for these folders."""
+    table = {
+        "name": "the eye and its writer",
+        "task": "patchioner-photo-writer",
+        "seed": settings.seed,
+        "model": {"captions": 4, "boxes": 4, "named": 0.25, "eye": dict(settings.eye)},
+        "data": {"folder": str(features), "decoder": str(decoder)},
+        "train": {
+            **_pace(settings.steps, settings.batch, settings.rate, settings),
+            "weight_decay": 0.03,
+            "clip_norm": 2.0,
+            "ema_decay": 0.995,
+            "groups": [{"modules": ["eye.eye.blocks"], "lr": settings.rate / 2}],
+        },
+        "schedule": {"kind": "cosine", "warmup_steps": max(1, settings.steps // 28), "floor": 0.02},
+        "validate": {"metric": "loss", "every_steps": max(1, settings.steps // 6)},
+        "checkpoint": {"every_steps": max(1, settings.steps // 15)},
+    }
+    return parse_recipe(table, "the eye and its writer")
+
+
+def reward_recipe(features: Path, learnt: Path, settings: ModelSettings) -> Recipe:
+    """recipes/photo-reward.toml for these folders. learnt: a writer, with its eye."""
+    table = {
+        "name": "the writer, rewarded",
+        "task": "patchioner-photo-reward",
+        "seed": settings.seed,
+        "model": {"boxes": 3, "named": 0.25, "dropout": 0.0},
+        "data": {"folder": str(features), "eye": str(learnt / EYE_FOLDER), "decoder": str(learnt)},
+        "train": {
+            **_pace(settings.reward_steps, settings.reward_batch, settings.reward_rate, settings),
+            "clip_norm": 1.0,
+            "ema_decay": 0.99,
+        },
+        "schedule": {"kind": "cosine", "warmup_steps": max(1, settings.reward_steps // 30), "floor": 0.05},
+        "validate": {"metric": "loss", "every_steps": max(1, settings.reward_steps // 3)},
+        "checkpoint": {"every_steps": max(1, settings.reward_steps // 6)},
+    }
+    return parse_recipe(table, "the writer, rewarded")
+
+
+def _pace(steps: int, batch: int, rate: float, settings: ModelSettings) -> dict[str, Any]:
+    return {"steps": steps, "batch_size": batch, "lr": rate, "precision": settings.precision}

@@ -1,0 +1,83 @@
+"""From a store to a model with an eye of its own, at a scale of seconds."""
+
+from __future__ import annotations
+
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from saywhere.build.coco import FIELDS, KIND
+from saywhere.build.model import WRITER, ModelSettings, build_model, eye_recipe, reward_recipe
+from saywhere.language.vocabulary import Vocabulary
+from saywhere.learn.registry import check_sections
+from saywhere.models.eye.objective import EyeLearner
+from saywhere.models.patchioner.config import DecoderConfig
+from saywhere.models.patchioner.decoder import PrefixDecoder
+from saywhere.models.patchioner.memory import MemoryBank
+from saywhere.models.patchioner.seer_config import read_config, save_config
+from saywhere.store import Store, StoreWriter
+from tests.build.test_eye_features import CONFIG, Brightness, LengthEncoder
+from tests.models.test_patchioner_seer import CONFIG as SEER
+
+SETTINGS = ModelSettings(
+    steps=4,
+    reward_steps=2,
+    batch=4,
+    reward_batch=4,
+    eye=(("layers", 1), ("heads", 2), ("start", "random"), ("kept_share", 0.75)),
+)
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    with StoreWriter(tmp_path / "coco", KIND, FIELDS, {}) as writer:
+        for number in range(10):
+            file = BytesIO()
+            Image.new("RGB", (40, 30), (20 * number,) * 3).save(file, "JPEG")
+            writer.add(
+                f"{number:012}",
+                jpeg=b"no picture" if number == 3 else file.getvalue(),
+                boxes_xyxy=np.array([[0.1, 0.2, 0.5, 0.6]], np.float32),
+                classes=[number],
+                captions=["a cat on a table", "two cats on a table"],
+                split="validation" if number > 7 else "train",
+            )
+    return Store(tmp_path / "coco")
+
+
+@pytest.fixture
+def base(tmp_path: Path) -> Path:
+    """A model with a memory and a writer of texts, whose vectors have five numbers."""
+    folder = tmp_path / "base"
+    words = Vocabulary.of_words(["a cat on a table", "two cats on a table"])
+    shape = DecoderConfig(len(words), 5, width=8, layers=1, heads=2, feed_forward=8, max_words=20)
+    PrefixDecoder.fresh(shape, words, 0).save_pretrained(folder / "decoder")
+    MemoryBank(np.eye(5)[:2], ["a cat", "two cats"]).save(folder / "memory.safetensors")
+    save_config(folder, SEER | {"detector": False, "writers": {"zero-shot": "decoder"}})
+    return folder
+
+
+def test_a_store_becomes_a_model_and_what_is_done_is_not_done_again(store: Store, base: Path, tmp_path: Path) -> None:
+    trunk, encoder = Brightness(), LengthEncoder()
+    work: Any = (tmp_path / "work", trunk, {"trunk": "brightness"}, encoder, CONFIG, SETTINGS)
+    for out in ("one", "two"):
+        assert build_model(store, base, tmp_path / out, *work, lambda *_: None) == ("000000000003",)
+    # Nine photos to look at, and nine to see how hidden states are spread.
+    assert trunk.seen == 18
+    config = read_config(tmp_path / "one")
+    assert (config.encoder, list(config.writers)) == ("eye", [WRITER, "zero-shot"])
+    eye = EyeLearner.from_pretrained(tmp_path / "one" / "eye")
+    writer = PrefixDecoder.from_pretrained(tmp_path / "one" / WRITER)
+    assert writer.config.states_size == eye.eye.config.size
+    weights = [(tmp_path / out / WRITER / "model.safetensors").read_bytes() for out in ("one", "two")]
+    assert weights[0] == weights[1]
+
+
+def test_both_recipes_are_checked_before_work_starts(base: Path) -> None:
+    (base / "eye").mkdir()
+    for recipe in (eye_recipe(base, base, ModelSettings()), reward_recipe(base, base, ModelSettings())):
+        check_sections(recipe, recipe.name)
