@@ -117,7 +117,7 @@ class OscarTask:
         return objective.losses(as_oscar(model), batch, self.objective, generator)
 
     def counts(self, batch: CaptionBatch) -> dict[str, float]:
-        return {"loss": float(self.objective.said(batch))}
+        return {"loss": float(self.objective.target_count(batch))}
 
     def validate(self, model: nn.Module) -> dict[str, float]:
         """Loss per word and share of words said right, in all and, where there are several, by level ("loss_scene")."""

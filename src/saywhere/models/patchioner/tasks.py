@@ -109,7 +109,7 @@ class DecoderTask:
         return objective.losses(_decoder(model), batch, self.objective, bank, generator)
 
     def counts(self, batch: TextBatch) -> Mapping[str, float]:
-        return {"loss": float(batch.said)}
+        return {"loss": float(batch.target_count)}
 
     def validate(self, model: nn.Module) -> dict[str, float]:
         """Mean cross entropy of a piece, from true vectors, and from their projections if it learns with these."""
@@ -124,8 +124,8 @@ class DecoderTask:
                 ways["projected"] = projected(batch.vectors, batch.groups, bank, self.objective.temperature)
             for name, vectors in ways.items():
                 loss = float(decoder.loss(vectors, batch.words, batch.extra))
-                totals[name] = totals.get(name, 0.0) + loss * batch.said
-            said += batch.said
+                totals[name] = totals.get(name, 0.0) + loss * batch.target_count
+            said += batch.target_count
         return {name: total / said for name, total in totals.items()}
 
     def fingerprint(self) -> str:
