@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import subprocess
 import sys
+from collections import Counter
 from importlib import import_module
 from pathlib import Path
 
@@ -135,6 +136,27 @@ def test_every_edge_of_the_figure_is_used(package: str) -> None:
     names = [name for path in (SOURCE / package).rglob("*.py") for name in _imports(path)]
     used = {name.split(".")[1] for name in names if name.startswith("saywhere.")}
     assert MAY_IMPORT[package] - used == set()
+
+
+# Names that two packages use, each for something of its own. May get shorter, not longer.
+TWO_MEANINGS = {
+    *("AnswerScore", "Block", "CaptionBatch", "CaptionSteps", "Checkpoint", "Column", "DataSection", "Example", "Job"),
+    *("Kind", "ModelSection", "Photo", "Reference", "Refused", "Row", "Saved", "Sentences", "Settings", "Source"),
+    *("Span", "Summary", "Task"),
+}
+
+
+def test_the_name_of_a_class_has_one_meaning() -> None:
+    names = Counter(
+        node.name
+        for path in SOURCE.rglob("*.py")
+        for node in ast.parse(path.read_text(encoding="utf-8")).body
+        if isinstance(node, ast.ClassDef)
+    )
+    assert {name for name, count in names.items() if count > 1 and not name.startswith("_")} == TWO_MEANINGS
+    # These had several meanings: not even a private class may take them again.
+    for name in ("Agreement", "Answer", "Found", "Look", "Place", "Scene"):
+        assert names[name] + names[f"_{name}"] <= 1
 
 
 def test_the_core_stands_on_numpy_alone_but_for_lazy_geometry() -> None:

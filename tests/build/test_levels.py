@@ -179,7 +179,7 @@ def test_a_small_writer_learns_each_level_by_its_name_and_refuses_to_go_on_with_
     given = [Source("hl", 1.0, vectors, hl_sayings(rows))], tmp_path / "base", _gap(rng), tmp_path / "work"
     encoder: Any = _Encoder()
     told = tell_rows(train_levels(*given, settings, parts, seen, encoder), rows, vectors)
-    assert {level: set(one.said.values()) for level, one in told.items()} == {
+    assert {level: set(one.texts.values()) for level, one in told.items()} == {
         "scene": {"the picture is taken in a kitchen"},
         "action": {"he is cooking"},
         "rationale": {"for fun"},

@@ -22,9 +22,13 @@ QUIET = ("model.dropout=0.0", "data.jitter=0.0", "data.items=17")
 RUNS = {
     "items": QUIET,
     "words": (*QUIET, "task=tiny-words", "train.accumulate=2"),
+    "stream": (*QUIET, "task=tiny-stream", "train.shuffle_buffer=5"),
+    "shared": (*QUIET, "task=tiny-shared"),
     "noisy": ("model.batch_norm=true",),
     "lost": ("data.bad_input=0", "data.items=16"),
 }
+
+CUT = ("noisy", "stream")
 
 
 def _pid_file(out: Path, rank: str) -> Path:
@@ -54,9 +58,11 @@ def main(recipe: str, out: Path) -> None:
             seen[name] = [result.status, result.steps, result.metrics]
         except TrainingDiverged as error:
             seen[name] = ["diverged", error.step, None]
-    for _ in range(2):
-        result = train(recipe, out / "cut", overrides=RUNS["noisy"], on_event=_tell_the_other_to_stop(out, 7))
-        seen.setdefault("cut", []).append([result.status, result.steps])
+    for name in CUT:
+        for _ in range(2):
+            listen = _tell_the_other_to_stop(out, 7)
+            result = train(recipe, out / f"cut-{name}", overrides=RUNS[name], on_event=listen)
+            seen.setdefault(f"cut-{name}", []).append([result.status, result.steps])
     (out / f"seen-{rank}.json").write_text(json.dumps(seen))
 
 

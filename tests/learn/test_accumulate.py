@@ -14,11 +14,12 @@ from torch import Tensor
 
 from saywhere.core.errors import InvalidValue
 from saywhere.language.vocabulary import END_ID, PAD_ID
-from saywhere.learn import Recipe, known_tasks, make_task
+from saywhere.learn import Recipe, SharedValidation, known_tasks, make_task
 from saywhere.learn.batches import Plan, load_steps
 from saywhere.learn.learner import Learner, StepResult
 from saywhere.learn.processes import Processes
 from saywhere.learn.recipe import parse_recipe
+from saywhere.models.common.sums import Sums
 from saywhere.models.patchioner.data import save_pairs, save_texts
 from tests.models import eye_small, oscar_small, updown_small
 from tests.models.patchioner_small import SENTENCES, SIZE, embeddings, vocabulary
@@ -92,6 +93,8 @@ TASKS: dict[str, tuple[Callable[[Path], None], dict[str, Any], dict[str, Any]]] 
 
 # A loss that compares all items of a batch with each other.
 OF_THE_WHOLE_BATCH = {"eye", "patchioner-alignment"}
+# Validated by the first process alone: its measures are no means over items.
+VALIDATED_ALONE = {"eye", "patchioner-alignment", "patchioner-photo-writer"}
 CASES: dict[str, dict[str, Any]] = {
     path.name: tomllib.loads(path.read_text(encoding="utf-8")) for path in sorted(RECIPES.glob("*.toml"))
 }
@@ -177,3 +180,27 @@ def test_a_loss_that_compares_all_items_of_a_batch_is_not_cut(tmp_path: Path, ca
     assert _one_step(recipe, 1).grad_norm > 0
     with pytest.raises(InvalidValue, match="compares all items of a batch"):
         _one_step(recipe, 2)
+
+
+@pytest.mark.parametrize("name", sorted(TASKS))
+def test_measures_of_parts_add_up_to_those_of_the_whole(
+    tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in ("saywhere.models.mitr.task", "saywhere.models.patchioner.tasks"):
+        monkeypatch.setattr(f"{module}._VALIDATION_BATCH", 1)
+    table = _recipe({"task": name}, tmp_path / "data").to_table()
+    if name == "mitr":
+        # Noise of a batch must not depend on which batches were measured before.
+        table["model"]["mask_rate"] = 0.5
+    task = make_task(parse_recipe(table, "test"))
+    assert isinstance(task, SharedValidation) == (name not in VALIDATED_ALONE)
+    if not isinstance(task, SharedValidation):
+        return
+    model = task.build(torch.Generator().manual_seed(0)).eval()
+    with torch.no_grad():
+        whole = task.validate(model)
+        for parts in (2, 3, 50):
+            sums = Sums()
+            for part in range(parts):
+                sums.merge(task.validation_sums(model, part, parts))
+            assert sums.means() == pytest.approx(whole, rel=1e-5)

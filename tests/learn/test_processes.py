@@ -14,7 +14,7 @@ from safetensors.torch import load_file
 from saywhere.learn import Recipe, TrainingDiverged, find_checkpoint, train
 from saywhere.learn.checkpoint import list_checkpoints
 from tests.learn.conftest import TINY, run_python, steps_of
-from tests.learn.processes_tiny import RUNS
+from tests.learn.processes_tiny import CUT, RUNS
 
 Pair = tuple[Path, list[dict[str, Any]], str]
 
@@ -30,7 +30,7 @@ def pair(tmp_path_factory: pytest.TempPathFactory) -> Pair:
     return out, [json.loads((out / f"seen-{rank}.json").read_text()) for rank in (0, 1)], done.stderr
 
 
-@pytest.mark.parametrize("name", ["items", "words"])
+@pytest.mark.parametrize("name", ["items", "words", "stream", "shared"])
 def test_two_processes_learn_what_one_learns(
     tiny: Callable[..., Recipe], tmp_path: Path, pair: Pair, name: str
 ) -> None:
@@ -56,17 +56,33 @@ def test_both_processes_see_the_same_and_one_writes(pair: Pair) -> None:
     assert stderr.count("step 18/18") == 1
 
 
-def test_a_signal_to_one_process_stops_both_and_resumed_equals_never_stopped(pair: Pair) -> None:
+def test_processes_validate_a_part_each_where_the_measures_add_up(
+    tiny: Callable[..., Recipe], tmp_path: Path, pair: Pair
+) -> None:
+    alone = train(tiny(*RUNS["shared"]), tmp_path).metrics
+    _, (first, second), _ = pair
+    together = first["shared"][2]
+    assert together == second["shared"][2]
+    assert together["error"] == pytest.approx(alone["error"], rel=1e-4)
+    assert set(alone) == {"error", "error_of_part_0"}
+    assert set(together) == {*alone, "error_of_part_1"}
+    # Of 17 items the first process has 9.
+    mean = (9 * together["error_of_part_0"] + 8 * together["error_of_part_1"]) / 17
+    assert together["error"] == pytest.approx(mean)
+
+
+@pytest.mark.parametrize("name", CUT)
+def test_a_signal_to_one_process_stops_both_and_resumed_equals_never_stopped(pair: Pair, name: str) -> None:
     out, (first, second), _ = pair
-    (status, steps), again = first["cut"]
+    (status, steps), again = first[f"cut-{name}"]
     assert status == "interrupted"
     assert 7 <= steps < 18
     assert again == ["finished", 18]
-    assert first["cut"] == second["cut"]
-    assert steps_of(out / "cut") == steps_of(out / "noisy")
-    for name in ("model", "ema", "optimizer"):
+    assert first[f"cut-{name}"] == second[f"cut-{name}"]
+    assert steps_of(out / f"cut-{name}") == steps_of(out / name)
+    for part in ("model", "ema", "optimizer"):
         ours, theirs = (
-            load_file(find_checkpoint(out / run, "last") / f"{name}.safetensors") for run in ("cut", "noisy")
+            load_file(find_checkpoint(out / run, "last") / f"{part}.safetensors") for run in (f"cut-{name}", name)
         )
         assert all(torch.equal(ours[key], theirs[key]) for key in theirs)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -29,7 +29,7 @@ class Extra(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class TinyData(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """bad_input: the item whose numbers are NaN. jitter: noise that collate adds. slow_s: what collate takes.
 
-    metric: a script of validation results instead of the real error.
+    metric: a script of validation results instead of the real error. claimed: items that a stream says it has more.
     """
 
     items: int = 20
@@ -38,6 +38,7 @@ class TinyData(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     jitter: float = 0.0
     slow_s: float = 0.0
     metric: tuple[float, ...] = ()
+    claimed: int = 0
     notes: Path | None = None
     extra: Extra = Extra()
 
@@ -117,6 +118,35 @@ class TinyWords(TinyRegression):
         return {"loss": words + boxes, "words": words, "boxes": boxes}
 
 
+class _OneAfterAnother:
+    """A stream of what is in a list; `claimed` more than there is, if not 0."""
+
+    def __init__(self, items: Sequence[Any], claimed: int) -> None:
+        self._items, self._claimed = items, claimed
+
+    def __len__(self) -> int:
+        return len(self._items) + self._claimed
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self._items)
+
+
+class TinyStream(TinyRegression):
+    """The same items, to be read one after another."""
+
+    def train_items(self) -> Any:
+        return _OneAfterAnother(super().train_items(), self.data.claimed)
+
+
+class TinyShared(TinyRegression):
+    """A task whose processes validate every other item each, and tell who did."""
+
+    def validation_sums(self, model: nn.Module, part: int = 0, parts: int = 1) -> dict[str, tuple[float, float]]:
+        error = (model(self.inputs) - self.targets).square()[part::parts]
+        total = (float(error.sum()), float(len(error)))
+        return {"error": total, f"error_of_part_{part}": total}
+
+
 class TinyForgetful(TinyRegression):
     """A task that does not say over how many things its loss averages."""
 
@@ -127,6 +157,8 @@ def register_all() -> None:
     for name, kind in {
         "tiny-regression": "TinyRegression",
         "tiny-words": "TinyWords",
+        "tiny-stream": "TinyStream",
+        "tiny-shared": "TinyShared",
         "tiny-forgetful": "TinyForgetful",
     }.items():
         register(name, f"tests.learn.tiny:{kind}")

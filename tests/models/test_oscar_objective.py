@@ -89,7 +89,7 @@ def test_the_loss_is_a_mean_over_hidden_words_with_smoothed_labels(smoothing: fl
         for j in range(int(hidden.counted[i].sum())):
             true = likely[i, j, hidden.targets[i, j]]
             by_hand.append(-(1 - smoothing) * true - smoothing * likely[i, j].mean())
-    assert len(by_hand) == objective.said(given) == 4
+    assert len(by_hand) == objective.target_count(given) == 4
     assert float(found["loss"]) == pytest.approx(float(torch.stack(by_hand).mean()), rel=1e-5)
     assert 0 <= float(found["accuracy"]) <= 1
 
@@ -99,7 +99,7 @@ def test_learning_every_word_counts_each_word_and_end_once() -> None:
     objective = MaskedObjective(smoothing=0.0, every_word=True)
     found = losses(model, given, objective, generator())
     each, right = word_losses(model, given)
-    assert objective.said(given) == 3 + 31
+    assert objective.target_count(given) == 3 + 31
     assert float(found["loss"].detach()) == pytest.approx(float(each.detach().sum()) / 34, rel=1e-5)
     assert float(found["accuracy"]) == pytest.approx(float(right.sum()) / 34)
 

@@ -11,7 +11,7 @@ import torch
 from saywhere.core import InvalidFile, InvalidValue, UnknownName
 from saywhere.learn import evaluate, known_tasks, load_recipe, load_run, make_task, train
 from saywhere.models.oscar import LevelCaption, LevelCaptions, Oscar, save_level_captions
-from saywhere.models.oscar.task import OscarTask, measure_words
+from saywhere.models.oscar.task import OscarTask, word_sums
 from tests.models import oscar_small as small
 from tests.models.test_oscar_pretrained import save_bert
 
@@ -187,15 +187,15 @@ def test_a_measure_is_a_mean_over_words_and_does_not_depend_on_batches(tmp_path:
     made = task(tmp_path)
     model = built(made).eval()
     items = LevelCaptions(tmp_path / "data").split("train")
-    wanted = measure_words(model, items, 3)
-    assert measure_words(model, items, 24) == pytest.approx(wanted)
+    wanted = word_sums(model, items, by_level=True, batch_size=3).means()
+    assert word_sums(model, items, by_level=True, batch_size=24).means() == pytest.approx(wanted)
     scenes, objects = items.folder.split("train", ["scene"]), items.folder.split("train", ["object"])
-    assert measure_words(model, scenes)["loss"] == pytest.approx(wanted["loss_scene"])
+    assert word_sums(model, scenes, by_level=False).means()["loss"] == pytest.approx(wanted["loss_scene"])
     sizes = [sum(len(model.reader.caption(one.text)) - 1 for one in part.captions) for part in (scenes, objects)]
     mean = (wanted["loss_scene"] * sizes[0] + wanted["loss_object"] * sizes[1]) / sum(sizes)
     assert wanted["loss"] == pytest.approx(mean)
     with pytest.raises(InvalidValue, match="none to measure on"):
-        measure_words(model, items[:0])
+        task(tmp_path, data="validation = 0").validate(model)
 
 
 def test_a_model_of_another_kind_is_refused(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from saywhere.models.patchioner.eyes import AlignedView
-from saywhere.models.patchioner.grounding import Grounder, NounPhrase, Place, noun_phrases, spread
+from saywhere.models.patchioner.grounding import Grounder, NounPhrase, PhraseBox, noun_phrases, spread
 from saywhere.vision import Found, View
 from tests.models.patchioner_seeing import BOTTOM_RIGHT, FOUND, LEFT, TOP_RIGHT, ColourEncoder, alignment, photo, tags
 
@@ -46,13 +46,13 @@ def test_phrases_that_name_things_are_found_in_their_order(
 def test_a_thing_is_where_it_is_with_and_without_a_detector(
     vector: np.ndarray, box: tuple[float, ...], found: tuple[Found, ...]
 ) -> None:
-    best = _grounder(found).places(vector)[0]
+    best = _grounder(found).candidates(vector)[0]
     assert best.box_xyxy == pytest.approx(box)
     assert best.cosine == pytest.approx(1)
 
 
 def test_the_whole_photo_is_on_offer_and_worse_than_the_thing() -> None:
-    places = _grounder().places(CAT)
+    places = _grounder().candidates(CAT)
     whole = next(place for place in places if place.box_xyxy == (0, 0, 1, 1))
     assert whole.cosine == pytest.approx(0.5 / np.sqrt(0.375), abs=1e-6)
     assert [place.cosine for place in places] == sorted((place.cosine for place in places), reverse=True)
@@ -70,20 +70,20 @@ def test_the_whole_photo_is_on_offer_and_worse_than_the_thing() -> None:
 def test_of_like_boxes_the_one_that_lies_where_the_phrase_says_wins(place: str, box: tuple[float, ...]) -> None:
     parts = [(0.0, 0.0, 0.2, 1.0), (0.3, 0.0, 0.5, 1.0), (0.0, 0.8, 0.5, 1.0), (0.0, 0.0, 0.5, 0.2)]
     grounder = _grounder(tuple(Found(part, "cat", 0.5) for part in parts))
-    assert grounder.places(CAT, place)[0].box_xyxy == box
+    assert grounder.candidates(CAT, place)[0].box_xyxy == box
 
 
 def test_the_middle_is_won_by_the_box_nearest_to_it() -> None:
     parts = [(0.0, 0.0, 0.1, 0.1), (0.4, 0.4, 0.5, 0.5)]
     grounder = _grounder(tuple(Found(part, "cat", 0.5) for part in parts))
-    assert grounder.places(CAT, "middle")[0].box_xyxy == parts[1]
+    assert grounder.candidates(CAT, "middle")[0].box_xyxy == parts[1]
 
 
 def test_a_kind_that_was_surely_found_is_there_although_another_box_is_more_alike() -> None:
     found = (Found(TOP_RIGHT, "cat", 0.4), Found(LEFT, "dog", 0.9))
     grounder = _grounder(found, named=True)
-    assert grounder.places(CAT)[0].box_xyxy == LEFT
-    assert grounder.find("a black cat", CAT) == Place(TOP_RIGHT, pytest.approx(0, abs=1e-6), "cat")
+    assert grounder.candidates(CAT)[0].box_xyxy == LEFT
+    assert grounder.find("a black cat", CAT) == PhraseBox(TOP_RIGHT, pytest.approx(0, abs=1e-6), "cat")
     assert grounder.find("kitten", CAT).thing == "cat"
 
 
@@ -92,7 +92,7 @@ def test_a_kind_that_was_not_surely_found_is_where_it_looks_most_alike_and_was_m
     text: str, missed: bool
 ) -> None:
     best = _grounder((Found(TOP_RIGHT, "cat", 0.29), Found(LEFT, "horse", 0.1)), named=True).find(text, CAT)
-    assert best == Place(LEFT, pytest.approx(1), "", missed)
+    assert best == PhraseBox(LEFT, pytest.approx(1), "", missed)
     assert not _grounder(()).find(text, CAT).missed
 
 
@@ -119,7 +119,7 @@ def test_of_several_things_of_a_kind_a_large_sure_one_is_meant_that_lies_where_t
 
 def test_every_word_stays_with_the_phrase_before_and_first_words_with_the_first() -> None:
     words = ("there", "is", "a", "cat", "near", "a", "dog", ".")
-    placed = [(NounPhrase(2, 4, "cat"), Place(LEFT, 0.9)), (NounPhrase(5, 7, "dog"), Place(TOP_RIGHT, 0.8))]
+    placed = [(NounPhrase(2, 4, "cat"), PhraseBox(LEFT, 0.9)), (NounPhrase(5, 7, "dog"), PhraseBox(TOP_RIGHT, 0.8))]
     boxes = spread(words, placed).boxes.boxes_xyxy
     np.testing.assert_allclose(boxes, [LEFT] * 5 + [TOP_RIGHT] * 3)
 
@@ -128,11 +128,11 @@ def test_words_between_phrases_stay_with_the_last_thing_that_was_found() -> None
     words = ["here", "a", "wall", "and", "a", "cat", "near", "the", "sky", "and", "a", "dog", "under", "a", "tree", "."]
     wall, sky, tree = (0.0, 0.0, 1.0, 0.2), (0.0, 0.0, 1.0, 0.1), (0.9, 0.0, 1.0, 1.0)
     placed = [
-        (NounPhrase(1, 3, "wall"), Place(wall, 0.5)),
-        (NounPhrase(4, 6, "cat"), Place(LEFT, 0.9, "cat")),
-        (NounPhrase(7, 9, "sky"), Place(sky, 0.5)),
-        (NounPhrase(10, 12, "dog"), Place(TOP_RIGHT, 0.8, "dog")),
-        (NounPhrase(13, 15, "tree"), Place(tree, 0.6)),
+        (NounPhrase(1, 3, "wall"), PhraseBox(wall, 0.5)),
+        (NounPhrase(4, 6, "cat"), PhraseBox(LEFT, 0.9, "cat")),
+        (NounPhrase(7, 9, "sky"), PhraseBox(sky, 0.5)),
+        (NounPhrase(10, 12, "dog"), PhraseBox(TOP_RIGHT, 0.8, "dog")),
+        (NounPhrase(13, 15, "tree"), PhraseBox(tree, 0.6)),
     ]
     expected = [LEFT, wall, wall, LEFT, LEFT, LEFT, LEFT, sky, sky, LEFT, TOP_RIGHT, TOP_RIGHT, TOP_RIGHT]
     expected += [tree, tree, TOP_RIGHT]

@@ -140,7 +140,7 @@ def test_a_batch_holds_prompt_begin_text_and_end(texts: Path) -> None:
     prompt = list(found[2].prompt)
     assert batch.words[0].tolist() == [BEGIN_ID, *first, END_ID, PAD_ID, PAD_ID]
     assert batch.words[1].tolist() == [*prompt, BEGIN_ID, *second, END_ID]
-    assert batch.said == 2 * (7 + 1)
+    assert batch.target_count == 2 * (7 + 1)
     cut = collate([found[1]], max_words=4)
     assert cut.words[0].tolist() == [BEGIN_ID, *first[:4]]
 

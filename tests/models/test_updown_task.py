@@ -28,7 +28,7 @@ from saywhere.models.updown import (
     collate_questions,
     save_questions,
 )
-from saywhere.models.updown.task import measure_answers, measure_captions
+from saywhere.models.updown.task import answer_sums, caption_sums
 from tests.models import updown_small as small
 
 SPLITS = ("train",) * 12 + ("validation",) * 4
@@ -118,7 +118,7 @@ def test_a_tiny_network_learns_a_few_questions_by_heart(tmp_path: Path) -> None:
     model, before, after = _learnt(tmp_path, "vqa", 80)
     assert after < 0.05 * before
     assert isinstance(model, UpDnVqa)
-    assert measure_answers(model, Questions(tmp_path / "data").split("train"))["accuracy"] == 1
+    assert answer_sums(model, Questions(tmp_path / "data").split("train")).means()["accuracy"] == 1
 
 
 def test_a_tiny_captioner_learns_a_few_captions_by_heart(tmp_path: Path) -> None:
@@ -157,7 +157,7 @@ def test_a_measure_does_not_depend_on_the_batches_it_is_taken_in(tmp_path: Path)
     model = task.build(torch.Generator().manual_seed(0)).eval()
     items = Questions(tmp_path / "data").split("train")
     assert isinstance(model, UpDnVqa)
-    assert measure_answers(model, items, 5) == pytest.approx(measure_answers(model, items, 12))
+    assert answer_sums(model, items, 5).means() == pytest.approx(answer_sums(model, items, 12).means())
 
 
 def test_the_measure_of_captions_is_a_mean_over_all_their_words(tmp_path: Path) -> None:
@@ -168,8 +168,8 @@ def test_the_measure_of_captions_is_a_mean_over_all_their_words(tmp_path: Path) 
     assert isinstance(model, UpDnCaptioner)
     with torch.no_grad():
         wanted = float(caption_loss(model(batch.regions, batch.present, batch.words).logits, batch.targets))
-    assert measure_captions(model, items, 12) == pytest.approx(wanted)
-    assert measure_captions(model, items, 1) == pytest.approx(wanted)
+    assert caption_sums(model, items, 12).means()["loss"] == pytest.approx(wanted)
+    assert caption_sums(model, items, 1).means()["loss"] == pytest.approx(wanted)
 
 
 @pytest.mark.parametrize("kind", ["vqa", "caption"])

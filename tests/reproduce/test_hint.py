@@ -15,7 +15,7 @@ from saywhere.models.updown import QuestionBatch, Questions, UpDnVqa
 from saywhere.reproduce import hint as rows
 from saywhere.reproduce import hint_measure as measures
 from saywhere.reproduce.experiment import Job, recipe_of, titles_of
-from saywhere.reproduce.eyes import RegionEye, crops_of, region_boxes, region_features, train_region_eye
+from saywhere.reproduce.eyes import WorldRegionEye, crops_of, region_boxes, region_features, train_region_eye
 from saywhere.reproduce.hint import (
     CAPTION,
     VQA,
@@ -219,7 +219,7 @@ def test_the_same_seed_gives_the_same_eye() -> None:
     scenes = [make_scene(3, i, 64) for i in range(4)]
     one, two = (train_region_eye(scenes, steps=2, seed=5, progress=lambda *_: None, size=8, batch=8) for _ in range(2))
     crops = crops_of(scenes[0], region_boxes(scenes[0]))
-    assert isinstance(one, RegionEye)
+    assert isinstance(one, WorldRegionEye)
     torch.testing.assert_close(one(crops), two(crops))
 
 

@@ -15,7 +15,7 @@ from saywhere.models.oscar import LevelCaptions
 from saywhere.models.search import Written
 from saywhere.reproduce import scenes_measure as measures
 from saywhere.reproduce.experiment import MEASURED, Job, load_measured, recipe_of
-from saywhere.reproduce.eyes import RegionEye
+from saywhere.reproduce.eyes import WorldRegionEye
 from saywhere.reproduce.results import Results
 from saywhere.reproduce.scenes import ALL as ALL_LEVELS
 from saywhere.reproduce.scenes import CLAIMS, CONTROL, ROWS, SCRATCH, SceneRow, ScenesExperiment, ScenesScale
@@ -202,7 +202,7 @@ def test_the_place_that_a_caption_names(text: str, place: str | None) -> None:
 
 def test_regions_lie_near_their_tags_and_windows_cover_the_picture() -> None:
     scene = make_scene(5, 3, 64)
-    image = tagged_regions(RegionEye(8).eval(), scene, 5)
+    image = tagged_regions(WorldRegionEye(8).eval(), scene, 5)
     things = len(image.tags)
     assert things == len(scene.objects)
     assert len(image.features) == things + 9
@@ -212,7 +212,7 @@ def test_regions_lie_near_their_tags_and_windows_cover_the_picture() -> None:
     assert image.boxes_xyxy[things:].max() == pytest.approx(1)
     areas = [scene_area(box) for box in image.tag_boxes_xyxy]
     assert all(math.isfinite(area) and area > 0 for area in areas)
-    np.testing.assert_array_equal(tagged_regions(RegionEye(8).eval(), scene, 5).boxes_xyxy, image.boxes_xyxy)
+    np.testing.assert_array_equal(tagged_regions(WorldRegionEye(8).eval(), scene, 5).boxes_xyxy, image.boxes_xyxy)
 
 
 def scene_area(box: np.ndarray) -> float:

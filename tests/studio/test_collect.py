@@ -26,10 +26,10 @@ from saywhere.studio.collect import (
     read_collection,
     write_collection,
 )
-from saywhere.studio.collect_answers import MOST_TEXT, Answer, AnswerLog, plain_text
+from saywhere.studio.collect_answers import MOST_TEXT, AnnotatorAnswer, AnswerLog, plain_text
 from saywhere.studio.collect_desk import CollectDesk, take_photos
 from saywhere.studio.collect_export import ObjectCaptions, export
-from saywhere.studio.collect_status import Agreement, collection_status, scene_agreement
+from saywhere.studio.collect_status import SceneAgreement, collection_status, scene_agreement
 from saywhere.studio.errors import Refused
 
 from .collecting import make_collection, with_photos
@@ -195,9 +195,9 @@ def test_what_is_no_text_is_refused(typed: str) -> None:
         plain_text(typed)
 
 
-def an_answer(**changes: Any) -> Answer:
+def an_answer(**changes: Any) -> AnnotatorAnswer:
     values = {"annotator": "A", "photo": "p", "file_name": "p.png", "level": "scene", "text": "in a bar", "at": "now"}
-    return Answer(**{**values, "confidence": 3, **changes})
+    return AnnotatorAnswer(**{**values, "confidence": 3, **changes})
 
 
 @pytest.mark.parametrize(
@@ -516,20 +516,20 @@ def test_the_status_counts_photos_people_and_confidence(folder: Path) -> None:
     assert (level.answers, level.further, level.confidence) == (5, 0, pytest.approx(22 / 5))
     assert [(one.code, one.answers, one.confidence) for one in status.people] == [("A", 4, 5), ("B", 1, 2)]
     assert status.people[0].words == 3
-    assert status.agreement == Agreement(0, 1)
+    assert status.agreement == SceneAgreement(0, 1)
 
 
 @pytest.mark.parametrize(
     ("texts", "agreement"),
     [
-        ({}, Agreement(0, 0)),
-        ({"p": ["kitchen"]}, Agreement(0, 0)),
-        ({"p": ["kitchen", "kitchen"]}, Agreement(1, 1)),
-        ({"p": ["kitchen kitchen", "bar"]}, Agreement(0, 1)),
-        ({"p": ["kitchen", "bar", "bar street"], "q": ["beach", "sea", "sand"]}, Agreement(1, 2)),
+        ({}, SceneAgreement(0, 0)),
+        ({"p": ["kitchen"]}, SceneAgreement(0, 0)),
+        ({"p": ["kitchen", "kitchen"]}, SceneAgreement(1, 1)),
+        ({"p": ["kitchen kitchen", "bar"]}, SceneAgreement(0, 1)),
+        ({"p": ["kitchen", "bar", "bar street"], "q": ["beach", "sea", "sand"]}, SceneAgreement(1, 2)),
     ],
 )
-def test_people_agree_where_two_name_the_same(texts: dict[str, list[str]], agreement: Agreement) -> None:
+def test_people_agree_where_two_name_the_same(texts: dict[str, list[str]], agreement: SceneAgreement) -> None:
     def words(given: Iterable[str]) -> list[list[str]]:
         return [text.split() for text in given]
 

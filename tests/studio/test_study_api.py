@@ -244,7 +244,7 @@ def test_many_at_a_time_lose_nothing_and_double_nothing(folder: Path) -> None:
     desk = StudyDesk(folder)
 
     def all_of(code: str) -> None:
-        while (turn := desk.place(code).turn) is not None:
+        while (turn := desk.progress(code).turn) is not None:
             desk.rate(code, turn.item, 1, None, desk.key)
 
     codes = [f"P{i % 8}" for i in range(24)]  # Three windows for each.

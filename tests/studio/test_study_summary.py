@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 from saywhere.cli.study import app
 from saywhere.core.errors import InvalidFile, InvalidValue
 from saywhere.studio.study import read_study, turns
-from saywhere.studio.study_ratings import Given, Rating, RatingLog
+from saywhere.studio.study_ratings import Rating, RatingLog, RatingState
 from saywhere.studio.study_summary import agreement, share, sign_test, summarise, write_results
 from tests.studio.studies import make_study
 
@@ -145,7 +145,7 @@ def test_people_who_agree_have_an_alpha_of_one() -> None:
 
 
 def test_a_study_nobody_has_rated_has_a_summary(folder: Path) -> None:
-    found = summarise(read_study(folder), Given())
+    found = summarise(read_study(folder), RatingState())
     assert (found.ratings, found.over_ratings.p, found.equal.share, found.mean_towards_b) == (0, None, None, None)
 
 

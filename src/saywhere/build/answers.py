@@ -24,7 +24,7 @@ from saywhere.learn import train_to_end
 from saywhere.learn.recipe import Recipe, parse_recipe
 from saywhere.models.region_features import RegionFeatures
 from saywhere.models.updown import PreparedQuestion, Questions, UpDnVqa, save_questions
-from saywhere.models.updown.task import measure_answers
+from saywhere.models.updown.task import answer_sums
 from saywhere.store import is_finished
 
 """What is being done, how much of it is done, and out of how much."""
@@ -76,12 +76,12 @@ def test_accuracies(network: Any, questions: Questions) -> dict[str, float]:
     from saywhere.models.updown.prepared import QuestionItems
 
     test = questions.split("test")
-    found = {name: value for name, value in measure_answers(network, test).items() if name != "loss"}
+    found = {name: value for name, value in answer_sums(network, test).means().items() if name != "loss"}
     by_type: dict[str, list[int]] = {}
     for i, index in enumerate(test.indices):
         by_type.setdefault(test.question(i).question_type, []).append(index)
     for name, indices in by_type.items():
-        found[f"{name} ({len(indices)})"] = measure_answers(network, QuestionItems(questions, indices))["accuracy"]
+        found[f"{name} ({len(indices)})"] = answer_sums(network, QuestionItems(questions, indices)).means()["accuracy"]
     return found
 
 

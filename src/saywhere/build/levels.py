@@ -76,18 +76,18 @@ class LevelSettings:
 
 @dataclass(frozen=True, slots=True)
 class LevelOutputs:
-    """said, wanted: by the row's number, what was written and what annotators wrote."""
+    """texts, wanted: by the row's number, what was written and what annotators wrote."""
 
-    said: dict[int, str]
+    texts: dict[int, str]
     wanted: dict[int, list[str]]
 
 
 @dataclass(frozen=True, slots=True)
 class LevelsMade:
-    """told: what is said of HL's test rows, by level. well_formed: the share of scene sentences that say a place; None
-    without test rows. bad: records left out."""
+    """outputs: what is said of HL's test rows, by level. well_formed: the share of scene sentences that say a place;
+    None without test rows. bad: records left out."""
 
-    told: dict[str, LevelOutputs]
+    outputs: dict[str, LevelOutputs]
     well_formed: float | None
     bad: list[InvalidRecord]
 
@@ -114,7 +114,7 @@ def build_levels(
     if not rows["test"]:
         return LevelsMade({}, None, bad)
     told = tell_rows(PrefixDecoder.from_pretrained(out), rows["test"], vectors["test"])
-    formed = well_formed(list(told["scene"].said.values())) if "scene" in told else None
+    formed = well_formed(list(told["scene"].texts.values())) if "scene" in told else None
     return LevelsMade(told, formed, bad)
 
 

@@ -35,7 +35,7 @@ TraceAt = Annotated[
     ),
 ]
 Pixels = Annotated[bool, typer.Option("--pixels", help="Coordinates are pixels, not fractions of the photo.")]
-Way = Annotated[str, typer.Option("--method", help="How the reason is found: gradient, attention or occlusion.")]
+HowFound = Annotated[str, typer.Option("--method", help="How the reason is found: gradient, attention or occlusion.")]
 MaskAt = Annotated[
     Path | None,
     typer.Option("--mask", metavar="FILE", help="Only this mask: an image of the photo's shape, white where to look."),
@@ -52,7 +52,7 @@ def answer(
     mask: MaskAt = None,
     pixels: Pixels = False,
     model: Model = loading.BASE,
-    method: Way = "gradient",
+    method: HowFound = "gradient",
     png: Png = None,
     as_json: AsJson = False,
 ) -> None:
@@ -98,7 +98,7 @@ def why(
     caption: Annotated[str, typer.Option(help="Explain this text instead of the model's own caption.")] = "",
     level: Level = "object",
     model: Model = loading.BASE,
-    method: Way = "gradient",
+    method: HowFound = "gradient",
     png: Png = None,
     as_json: AsJson = False,
 ) -> None:

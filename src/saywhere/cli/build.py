@@ -128,10 +128,10 @@ def levels(
     with stages() as progress:
         made = build_levels(hl, data, folder, base_work, output, work, open_text_encoder(), settings, progress)
     tell_left_out(made.bad)
-    for level, told in made.told.items():
-        scores = {**cider(told.said, told.wanted)["corpus"], **bleu(told.said, told.wanted)["corpus"]}
+    for level, one in made.outputs.items():
+        scores = {**cider(one.texts, one.wanted)["corpus"], **bleu(one.texts, one.wanted)["corpus"]}
         out.print(
-            f"{level}: CIDEr {scores['CIDEr']:.2f}, BLEU-4 {scores['BLEU-4']:.2f} on {len(told.said):,} test rows"
+            f"{level}: CIDEr {scores['CIDEr']:.2f}, BLEU-4 {scores['BLEU-4']:.2f} on {len(one.texts):,} test rows"
         )
     out.print(f"{output}: put it into a model's folder and name it in seer.json as level_writer", markup=False)
     if made.bad:

@@ -235,12 +235,12 @@ def _answers(path: Path) -> dict[str, str]:
 
     from saywhere.formats.files import read_bytes
 
-    class Answer(msgspec.Struct):
+    class PredictedAnswer(msgspec.Struct):
         question_id: int | str
         answer: str
 
     try:
-        given = msgspec.json.decode(read_bytes(path), type=list[Answer])
+        given = msgspec.json.decode(read_bytes(path), type=list[PredictedAnswer])
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise InvalidFile(path, f"is not a list of {{question_id, answer}}: {error}") from error
     return {str(a.question_id): a.answer for a in given}

@@ -129,7 +129,7 @@ def read_release(folder: str | Path) -> Iterator[EntitiesCaption | InvalidRecord
         if name not in names:
             yield InvalidRecord(str(annotations / f"{name}.xml"), 0, f"there is no Sentences/{name}.txt")
             continue
-        scene: _Scene | str
+        scene: _ImageEntities | str
         try:
             scene = _scene(annotations / f"{name}.xml")
         except InvalidFile as error:
@@ -150,7 +150,7 @@ def _shared_boxes(image_id: str, captions: str, node: Node) -> Iterator[Entities
 
 
 @dataclass(frozen=True, slots=True)
-class _Scene:
+class _ImageEntities:
     """What an XML file says. boxes: by entity. scenes: entities that are everywhere."""
 
     size_px: tuple[int, int]
@@ -158,7 +158,7 @@ class _Scene:
     scenes: frozenset[str]
 
 
-def _read_sentences(path: Path, scene: _Scene | str) -> Iterator[EntitiesCaption | InvalidRecord]:
+def _read_sentences(path: Path, scene: _ImageEntities | str) -> Iterator[EntitiesCaption | InvalidRecord]:
     for line in read_lines(path):
         if isinstance(line, InvalidRecord):
             yield line
@@ -174,7 +174,7 @@ def _read_sentences(path: Path, scene: _Scene | str) -> Iterator[EntitiesCaption
             yield InvalidRecord(str(path), number, f"{error.what} {error.reason}", excerpt=excerpt(raw))
 
 
-def _caption(image_id: str, marked: str, scene: _Scene) -> EntitiesCaption:
+def _caption(image_id: str, marked: str, scene: _ImageEntities) -> EntitiesCaption:
     caption, phrases, at = "", [], 0
     for found in _MARK.finditer(marked):
         caption += marked[at : found.start()]
@@ -191,7 +191,7 @@ def _caption(image_id: str, marked: str, scene: _Scene) -> EntitiesCaption:
     return EntitiesCaption(image_id, caption, boxes, tuple(phrases), scene.size_px)
 
 
-def _scene(path: Path) -> _Scene:
+def _scene(path: Path) -> _ImageEntities:
     root = _parsed(path)
     size = root.find("size")
     if size is None:
@@ -212,7 +212,7 @@ def _scene(path: Path) -> _Scene:
                     boxes.setdefault(entity, []).append((x1, y1, x2, y2))
     except InvalidValue as error:
         raise InvalidFile(path, f"is bad: {error.what} {error.reason}") from error
-    return _Scene(size_px, {entity: tuple(own) for entity, own in boxes.items()}, frozenset(scenes))
+    return _ImageEntities(size_px, {entity: tuple(own) for entity, own in boxes.items()}, frozenset(scenes))
 
 
 def _parsed(path: Path) -> ET.Element:

@@ -67,14 +67,14 @@ class _Question(msgspec.Struct, frozen=True, gc=False):
     coco_split: str = ""
 
 
-class _Answer(msgspec.Struct, frozen=True, gc=False):
+class _HumanAnswer(msgspec.Struct, frozen=True, gc=False):
     answer: str
 
 
 class _Answers(msgspec.Struct, frozen=True, gc=False):
     question_id: Id
     image_id: Id
-    answers: list[_Answer]
+    answers: list[_HumanAnswer]
     question_type: str = ""
     answer_type: str = ""
     multiple_choice_answer: str = ""

@@ -50,7 +50,7 @@ _UNHEARD_S = 0.5
 class _Part:
     """Something to listen for: a word of the dictionary, and which of the text's words it belongs to."""
 
-    said: str
+    spelling: str
     word: int
     phones: int
 
@@ -135,7 +135,7 @@ def _steps(parts: Sequence[_Part]) -> list[tuple[int, int, float] | tuple[int, i
     width = _MOST_SKIPPED + 1
     for i, part in enumerate(parts):
         for skipped in range(width):
-            steps.append((width * i + skipped, width * (i + 1), 1 - _SKIP, part.said))
+            steps.append((width * i + skipped, width * (i + 1), 1 - _SKIP, part.spelling))
             if skipped < _MOST_SKIPPED:
                 steps.append((width * i + skipped, width * (i + 1) + skipped + 1, _SKIP))
     end = width * len(parts)
@@ -148,7 +148,7 @@ def _recognised(parts: Sequence[_Part], segments: Sequence[Any]) -> list[tuple[_
     waiting = iter(parts)
     for segment in segments:
         said = segment.word.partition("(")[0]  # "with(2)" is another way to say "with".
-        heard.append((next(part for part in waiting if part.said == said), segment))
+        heard.append((next(part for part in waiting if part.spelling == said), segment))
     # One that was not heard is never too many, unless it is all.
     if len(heard) < max(1, min(_LEAST_HEARD * len(parts), len(parts) - 1)):
         raise _unfit()

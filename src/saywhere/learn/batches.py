@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 from collections.abc import Iterator, Sized
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any, Self, cast
 
 import torch
 from torch.utils.data import DataLoader, Dataset, Sampler
@@ -13,14 +13,17 @@ from torch.utils.data import DataLoader, Dataset, Sampler
 from saywhere.core.errors import InvalidValue
 from saywhere.learn.processes import Processes
 from saywhere.learn.randomness import generator_for, seed_globals
-from saywhere.learn.task import Items, Task
+from saywhere.learn.recipe import Train
+from saywhere.learn.streams import StreamReader
+from saywhere.learn.task import Items, Stream, Task
 
 
 @dataclass(frozen=True, slots=True)
 class MicroBatch:
     """Part of a step's batch.
 
-    step: from 0. number: of the micro-batch, over all processes. indices: its items. batch_items: of the whole batch.
+    step: from 0. number: of the micro-batch, over all processes. indices: its items, or where they stand in the order
+    of a stream's epoch. batch_items: of the whole batch.
     weight: its share of the batch; 0 for the stand-in of a process that got no items of a short batch.
     """
 
@@ -43,23 +46,32 @@ class LoadedMicroBatch:
 class Plan:
     """The order of the whole run: a pure function of the seed and the sizes.
 
-    batch_size: items per step over all processes. The last batch of an epoch holds what is left.
+    batch_size: items per step over all processes. The last batch of an epoch holds what is left. buffer: of a stream,
+    how many items wait to be drawn from; None for items that are found by their index.
     """
 
     items: int
     batch_size: int
     seed: int
+    buffer: int | None = None
 
     def __post_init__(self) -> None:
         if self.items < 1:
             raise InvalidValue("the training data", "has no items")
+
+    @classmethod
+    def of(cls, items: Items | Stream, settings: Train, seed: int) -> Self:
+        """The order in which a recipe's settings go through these items."""
+        return cls(len(items), settings.batch_size, seed, None if isinstance(items, Items) else settings.shuffle_buffer)
 
     @property
     def steps_per_epoch(self) -> int:
         return -(-self.items // self.batch_size)
 
     def epoch_order(self, epoch: int) -> list[int]:
-        """All items in this epoch's order, which depends on the seed and the epoch alone."""
+        """All items in this epoch's order, which depends on the seed and the epoch alone; a stream has its own."""
+        if self.buffer is not None:
+            return list(range(self.items))
         order = torch.randperm(self.items, generator=generator_for(self.seed, "order", epoch))
         return cast(list[int], order.tolist())
 
@@ -100,20 +112,26 @@ class _MicroBatchSampler(Sampler[list[MicroBatch]]):
 class _MicroBatchDataset(Dataset[list[LoadedMicroBatch]], Sized):
     """Loads a step's micro-batches; runs in the trainer or in a worker, with the same result."""
 
-    def __init__(self, task: Task, items: Items, seed: int) -> None:
-        self._task, self._items, self._seed = task, items, seed
+    def __init__(self, task: Task, items: Items | Stream, plan: Plan) -> None:
+        self._task, self._plan, self._seed = task, plan, plan.seed
+        self._items = items if isinstance(items, Items) else StreamReader(items, plan.buffer or 1, plan.seed)
 
     def __len__(self) -> int:
-        return len(self._items)
+        return self._plan.items
 
     def __getitem__(self, micro_batches: list[MicroBatch]) -> list[LoadedMicroBatch]:
         loaded = []
         for micro_batch in micro_batches:
             seed_globals(self._seed, "data", micro_batch.step, micro_batch.number)
             generator = generator_for(self._seed, "collate", micro_batch.step, micro_batch.number)
-            batch = self._task.collate([self._items[index] for index in micro_batch.indices], generator)
-            loaded.append(LoadedMicroBatch(micro_batch, batch))
+            items = [self._item(micro_batch.step, index) for index in micro_batch.indices]
+            loaded.append(LoadedMicroBatch(micro_batch, self._task.collate(items, generator)))
         return loaded
+
+    def _item(self, step: int, index: int) -> Any:
+        if isinstance(self._items, StreamReader):
+            return self._items.item(step // self._plan.steps_per_epoch, index)
+        return self._items[index]
 
 
 def _identity(loaded: list[LoadedMicroBatch]) -> list[LoadedMicroBatch]:
@@ -127,11 +145,18 @@ def _leave_signals_to_the_trainer(_worker: int) -> None:
 
 
 def load_steps(
-    task: Task, items: Items, plan: Plan, first: int, end: int, processes: Processes, accumulate: int, workers: int
+    task: Task,
+    items: Items | Stream,
+    plan: Plan,
+    first: int,
+    end: int,
+    processes: Processes,
+    accumulate: int,
+    workers: int,
 ) -> Iterator[list[LoadedMicroBatch]]:
     """This process's micro-batches of every step from `first` to before `end`, loaded ahead if there are workers."""
     loader = DataLoader(
-        _MicroBatchDataset(task, items, plan.seed),
+        _MicroBatchDataset(task, items, plan),
         sampler=_MicroBatchSampler(plan, first, end, processes, accumulate),
         batch_size=None,
         collate_fn=_identity,

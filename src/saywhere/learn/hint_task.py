@@ -16,11 +16,10 @@ from typing import ClassVar, TypeVar
 import msgspec
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from saywhere.core.errors import InvalidValue
-from saywhere.explain.faithfulness import RankAgreement, rank_agreement
+from saywhere.explain.faithfulness import rank_agreement
 from saywhere.explain.gradients import shift_importance, twice_differentiable
 from saywhere.language.vocabulary import PAD_ID
 from saywhere.learn.hint import (
@@ -33,6 +32,7 @@ from saywhere.learn.hint import (
     ranking_loss,
 )
 from saywhere.models.common.modes import seeded_dropout
+from saywhere.models.common.sums import Sums
 from saywhere.models.updown.batch import CaptionBatch, QuestionBatch, collate_captions, collate_questions
 from saywhere.models.updown.captioner import CaptionerOutput, UpDnCaptioner
 from saywhere.models.updown.objective import answer_accuracy, answer_loss, answer_score, caption_loss
@@ -106,15 +106,21 @@ class HintVqaTask(UpDnVqaTask):
         hinted = hinted_items(self._hints_of(batch, torch.Generator(batch.index.device)), batch.present)
         return {"hint": float(hinted.sum()), "task": float(len(batch))}
 
-    def validate(self, model: nn.Module) -> dict[str, float]:
+    def validation_sums(self, model: nn.Module, part: int = 0, parts: int = 1) -> Sums:
         """As the task without HINT; then, on the validation questions with human attention, the mean rank correlation
         of people with gradients ("spearman") and with attention ("spearman_attention"); and how much stronger than the
-        task HINT pulls ("hint_to_task"), on a fixed batch of hinted training questions.
+        task HINT pulls ("hint_to_task"), on a fixed batch of hinted training questions, of which the first part tells.
 
         Rank correlations are those of the correct answers' score. What is not defined is left out.
         """
-        network = as_vqa(model)
-        return {**super().validate(network), **self._agreement(network), **_named(self.gradient_norms(network))}
+        network, sums = as_vqa(model), super().validation_sums(model, part, parts)
+        for some in _parts([i for i in self._validation.indices if self._vectors(i)][part::parts]):
+            batch = collate_questions([self.prepared.item(index) for index in some]).to(network.device)
+            answered, alpha = _answered_and_why(network, batch)
+            _add_correlations(sums, alpha, answered.attention, batch.importance, batch.present)
+        if part == 0:
+            _add_ratio(sums, self.gradient_norms(network))
+        return sums
 
     def gradient_norms(self, model: nn.Module) -> GradientNorms | None:
         """Of the two weighted losses, without dropout, on up to 64 hinted training items; None if none is hinted."""
@@ -147,14 +153,6 @@ class HintVqaTask(UpDnVqaTask):
         answered, alpha = _answered_and_why(network, batch, create_graph=True)
         return answered, ranking_loss(alpha, human, batch.present, self.settings.reduction)
 
-    def _agreement(self, network: UpDnVqa) -> dict[str, float]:
-        parts = []
-        for some in _parts([i for i in self._validation.indices if self._vectors(i)]):
-            batch = collate_questions([self.prepared.item(index) for index in some]).to(network.device)
-            answered, alpha = _answered_and_why(network, batch)
-            parts.append(_correlations(alpha, answered.attention, batch.importance, batch.present))
-        return _mean_correlations(parts)
-
 
 class HintCaptionTask(UpDnCaptionTask):
     """The UpDn captioner on prepared captions; HINT is averaged over the hinted words of a batch, the task over all."""
@@ -183,11 +181,19 @@ class HintCaptionTask(UpDnCaptionTask):
         words = self._drawn(self._hints_of(batch, generator), batch, generator)
         return {"hint": float(len(words.human)), "task": float((batch.targets != PAD_ID).sum())}
 
-    def validate(self, model: nn.Module) -> dict[str, float]:
+    def validation_sums(self, model: nn.Module, part: int = 0, parts: int = 1) -> Sums:
         """As the task without HINT, then "spearman", "spearman_attention" and "hint_to_task" as for questions, over all
         visual words of the validation captions."""
-        network = as_captioner(model)
-        return {**super().validate(network), **self._agreement(network), **_named(self.gradient_norms(network))}
+        network, sums = as_captioner(model), super().validation_sums(model, part, parts)
+        for some in _parts([i for i in self._validation.indices if self._vectors(i)][part::parts]):
+            batch = collate_captions([self.prepared.item(index) for index in some]).to(network.device)
+            rows, places = batch.hinted.nonzero(as_tuple=True)
+            words = _Words(rows, places, batch.importance[rows, places])
+            spoken, alpha = _spoken_and_why(network, batch, words)
+            _add_correlations(sums, alpha, spoken.attention[rows, places], words.human, batch.present[rows])
+        if part == 0:
+            _add_ratio(sums, self.gradient_norms(network))
+        return sums
 
     def gradient_norms(self, model: nn.Module) -> GradientNorms | None:
         """Of the two weighted losses, without dropout, on up to 64 hinted training items; None if none is hinted."""
@@ -230,16 +236,6 @@ class HintCaptionTask(UpDnCaptionTask):
             return spoken, ranking_loss(spoken.attention[words.rows, words.places], words.human, present, reduction)
         spoken, alpha = _spoken_and_why(network, batch, words, create_graph=True)
         return spoken, ranking_loss(alpha, words.human, present, reduction)
-
-    def _agreement(self, network: UpDnCaptioner) -> dict[str, float]:
-        parts = []
-        for some in _parts([i for i in self._validation.indices if self._vectors(i)]):
-            batch = collate_captions([self.prepared.item(index) for index in some]).to(network.device)
-            rows, places = batch.hinted.nonzero(as_tuple=True)
-            words = _Words(rows, places, batch.importance[rows, places])
-            spoken, alpha = _spoken_and_why(network, batch, words)
-            parts.append(_correlations(alpha, spoken.attention[rows, places], words.human, batch.present[rows]))
-        return _mean_correlations(parts)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -317,22 +313,19 @@ def _learning_copy(network: _Module) -> _Module:
     return copy.deepcopy(network).requires_grad_(True).eval()
 
 
-def _named(norms: GradientNorms | None) -> dict[str, float]:
-    return {} if norms is None or not math.isfinite(norms.ratio) else {"hint_to_task": norms.ratio}
+def _add_ratio(sums: Sums, norms: GradientNorms | None) -> None:
+    if norms is not None and math.isfinite(norms.ratio):
+        sums.add("hint_to_task", norms.ratio, 1)
 
 
 def _parts(indices: Sequence[int]) -> Iterable[Sequence[int]]:
     return (indices[first : first + _MEASURED_AT_ONCE] for first in range(0, len(indices), _MEASURED_AT_ONCE))
 
 
-def _correlations(alpha: Tensor, looked: Tensor, human: Tensor, present: Tensor) -> NDArray[np.float64]:
-    """(2, n) rank correlations with people: of gradients, and of attention."""
+def _add_correlations(sums: Sums, alpha: Tensor, looked: Tensor, human: Tensor, present: Tensor) -> None:
+    """Add rank correlations with people, of gradients and of attention, over the items where each is defined."""
     people, here = human.cpu().numpy(), present.cpu().numpy()
-    return np.stack([rank_agreement(one.detach().cpu().numpy(), people, here).each for one in (alpha, looked)])
-
-
-def _mean_correlations(parts: Sequence[NDArray[np.float64]]) -> dict[str, float]:
-    """Over the items where each is defined; one that is nowhere is left out."""
-    found = zip(("spearman", "spearman_attention"), np.concatenate(parts, axis=1) if parts else (), strict=False)
-    means = {name: RankAgreement(each).mean for name, each in found}
-    return {name: mean for name, mean in means.items() if not math.isnan(mean)}
+    for name, one in (("spearman", alpha), ("spearman_attention", looked)):
+        each = rank_agreement(one.detach().cpu().numpy(), people, here).each
+        defined = each[~np.isnan(each)]
+        sums.add(name, float(defined.sum()), len(defined))

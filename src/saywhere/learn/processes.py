@@ -31,7 +31,7 @@ class Processes:
 
     @property
     def is_main(self) -> bool:
-        """Whether this is the one that writes files and validates."""
+        """Whether this is the one that writes files, and validates what cannot be shared."""
         return self.rank == 0
 
     def all_reduce(self, tensor: Tensor) -> None:
@@ -79,6 +79,21 @@ class Processes:
             content = torch.empty(int(length), dtype=torch.uint8, device=self.device)
         dist.broadcast(content, src=0)
         return bytes(content.tolist()).decode()
+
+    def all_gather_text(self, text: str) -> list[str]:
+        """Every process's text, in the order of their ranks, on all of them."""
+        if self.size == 1:
+            return [text]
+        content = torch.tensor(list(text.encode()), dtype=torch.uint8, device=self.device)
+        lengths = torch.zeros(self.size, dtype=torch.int64, device=self.device)
+        lengths[self.rank] = content.numel()
+        self.all_reduce(lengths)
+        # Gathered tensors have one size: what is short is filled up, and cut again.
+        padded = content.new_zeros(int(lengths.max()))
+        padded[: content.numel()] = content
+        gathered = [torch.empty_like(padded) for _ in range(self.size)]
+        dist.all_gather(gathered, padded)
+        return [bytes(one[:length].tolist()).decode() for one, length in zip(gathered, lengths.tolist(), strict=True)]
 
     def check_equal(self, what: str, text: str) -> None:
         """Raise unless all processes have the same text."""

@@ -49,6 +49,7 @@ class Train(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
 
     epochs, steps: how long, one of them. batch_size: items that one step learns from, over all processes.
     accumulate: micro-batches into which each process cuts its part of the batch, to need less memory; same result.
+    shuffle_buffer: of a stream, how many items wait to be drawn from at random; 1 keeps the stream's order.
     workers: processes that load data beside the trainer. clip_value, clip_norm: bounds of each gradient element and
     then of the whole gradient's length. ema_decay: keep a moving average of the weights, and validate that one;
     ema_warmup: step t (from 1) averages with min(ema_decay, (1 + t) / (10 + t)), so that a short run forgets its start.
@@ -61,6 +62,7 @@ class Train(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     epochs: _Count | None = None
     steps: _Count | None = None
     accumulate: _Count = 1
+    shuffle_buffer: _Count = 1024
     workers: Annotated[int, Meta(ge=0)] = 0
     optimizer: Literal["adam", "adamw"] = "adamw"
     betas: tuple[_Beta, _Beta] = (0.9, 0.999)

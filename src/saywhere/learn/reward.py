@@ -68,7 +68,7 @@ class RewardTask(DecoderTask):
         scores = decoder(vectors, torch.cat([begin, drawn[:, :-1]], dim=1)).log_softmax(dim=-1)
         chosen = scores.gather(2, (drawn - END_ID).clamp(min=0)[..., None])[..., 0]
         # Over the words of the true texts, not of the drawn ones: how long others' captions are must not matter.
-        loss = -(advantage[:, None] * chosen * said).sum() / (batch.said * self._samples)
+        loss = -(advantage[:, None] * chosen * said).sum() / (batch.target_count * self._samples)
         return {"loss": loss, "reward": rewards.mean()}
 
     def _rewards(self, drawn: Tensor, groups: Tensor) -> Tensor:

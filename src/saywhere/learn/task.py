@@ -6,20 +6,34 @@ All randomness comes from the generators it is handed, so that a resumed run see
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar, Protocol
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, ClassVar, Protocol, runtime_checkable
 
 import msgspec
 import torch
 from torch import Tensor, nn
 
 
+@runtime_checkable
 class Items(Protocol):
     """A map-style data set: `items[i]` for 0 <= i < len(items), the same each time."""
 
     def __len__(self) -> int: ...
 
     def __getitem__(self, index: int, /) -> Any: ...
+
+
+class Stream(Protocol):
+    """Items that can only be read one after another: `iter(stream)` gives all len(stream) of them anew, in the same
+    order each time. Whatever has no `__getitem__` is taken for one.
+
+    Every process and every worker reads the whole stream and collates its own items, and a resumed run reads again
+    what was read in its epoch before: items should be cheap to pass over, and what is costly belongs into `collate`.
+    """
+
+    def __len__(self) -> int: ...
+
+    def __iter__(self) -> Iterator[Any]: ...
 
 
 class Task(Protocol):
@@ -29,8 +43,8 @@ class Task(Protocol):
         """A new model on the CPU. torch's global generator is seeded too, because modules initialise from it."""
         ...
 
-    def train_items(self) -> Items:
-        """What is learnt from. The trainer decides the order."""
+    def train_items(self) -> Items | Stream:
+        """What is learnt from. The trainer decides the order: of a stream, within what its buffer holds."""
         ...
 
     def collate(self, items: Sequence[Any], generator: torch.Generator) -> Any:
@@ -56,6 +70,19 @@ class Task(Protocol):
 
     def fingerprint(self) -> str:
         """Tells the data apart from other data: changes when any item or its order does."""
+        ...
+
+
+@runtime_checkable
+class SharedValidation(Protocol):
+    """A task whose measures are all means over held-out things, so that processes can validate a part each.
+
+    A task that does not offer this is validated by the first process alone.
+    """
+
+    def validation_sums(self, model: nn.Module, part: int = 0, parts: int = 1) -> Mapping[str, tuple[float, float]]:
+        """For each measure its sum and over how many things, of one of some parts; added over all parts they give what
+        `validate` gives. A part may be empty, and lack measures that others have. Called as `validate` is."""
         ...
 
 

@@ -13,7 +13,7 @@ from torch import nn
 from saywhere.assets.checkpoint import read_tensors
 from saywhere.core.errors import InvalidFile
 from saywhere.learn.checkpoint import load_checkpoint, load_weights, newest_intact, read_trainer, step_of
-from saywhere.learn.processes import pick_device
+from saywhere.learn.processes import Processes, pick_device
 from saywhere.learn.provenance import provenance
 from saywhere.learn.randomness import generator_for, preserved_global_rng, seed_globals
 from saywhere.learn.recipe import Recipe, parse_recipe
@@ -78,7 +78,7 @@ def evaluate(run_dir: str | Path, which: Which = "best", overrides: Sequence[str
     """Validate a run's model again; the metrics with all that made them, also written to evaluation-{which}.json."""
     run = load_run(run_dir, which, overrides)
     with preserved_global_rng():
-        metrics = measure(run.task, run.model, run.recipe.seed, run.step)
+        metrics = measure(run.task, run.model, run.recipe.seed, run.step, Processes())
     report = {
         **provenance(run.recipe, run.task.fingerprint()),
         "trained_on": run.trained_on,

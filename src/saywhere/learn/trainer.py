@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 import torch
+from torch import nn
 
 from saywhere.core.errors import UnknownName
 from saywhere.learn.batches import Plan, load_steps
@@ -22,7 +23,8 @@ from saywhere.learn.randomness import seed_globals
 from saywhere.learn.recipe import Checkpoint, Recipe, Validate
 from saywhere.learn.records import Best, Event, Note, Saved, StepDone, TrainerState, Validated
 from saywhere.learn.schedule import lr_factor
-from saywhere.learn.task import Items, Task
+from saywhere.learn.task import Items, SharedValidation, Stream, Task
+from saywhere.models.common.sums import Sums
 
 
 class Trainer:
@@ -36,7 +38,7 @@ class Trainer:
         self,
         recipe: Recipe,
         task: Task,
-        items: Items,
+        items: Items | Stream,
         learner: Learner,
         state: TrainerState,
         *,
@@ -49,7 +51,7 @@ class Trainer:
         self.recipe, self.learner, self.state = recipe, learner, state
         self._task, self._items, self._processes = task, items, processes
         self._folder, self._about, self._emit, self._before_save = folder, about, emit, before_save
-        self.plan = Plan(len(items), recipe.train.batch_size, recipe.seed)
+        self.plan = Plan.of(items, recipe.train, recipe.seed)
         self.total_steps = recipe.total_steps(self.plan.steps_per_epoch)
         self._saved: TrainerState | None = state if state.step else None
 
@@ -127,7 +129,7 @@ class Trainer:
     def _validate(self, *, counts: bool) -> bool:
         """Measure and tell; whether it is the best so far. counts: whether it may be the best, or costs patience."""
         started = time.perf_counter()
-        metrics = self._metrics()
+        metrics = measure(self._task, self.learner.eval_model, self.recipe.seed, self.state.step, self._processes)
         state, rules = self.state, self.recipe.validate
         if rules.metric is not None and rules.metric not in metrics:
             raise UnknownName("validation metric", rules.metric, metrics)
@@ -149,15 +151,6 @@ class Trainer:
         epoch = max(0, state.step - 1) // self.plan.steps_per_epoch
         self._emit(Validated(step=state.step, epoch=epoch, metrics=dict(metrics), best=improved, seconds=seconds))
         return improved
-
-    def _metrics(self) -> dict[str, float]:
-        """The first process's measure of the model, on all processes."""
-        text = "{}"
-        if self._processes.is_main:
-            model = self.learner.eval_model
-            text = msgspec.json.encode(measure(self._task, model, self.recipe.seed, self.state.step)).decode()
-        numbers = msgspec.json.decode(self._processes.broadcast_text(text), type=dict[str, float | None])
-        return {name: math.nan if value is None else value for name, value in numbers.items()}
 
     def _stop_requested(self, interruption: Interruption) -> bool:
         wish = torch.tensor([float(bool(interruption.signal_name))], device=self._processes.device)
@@ -193,12 +186,36 @@ class Trainer:
         self._emit(Note(step=self.state.step, message=message))
 
 
-def measure(task: Task, model: torch.nn.Module, seed: int, step: int) -> dict[str, float]:
-    """The task's metrics of a model, in eval mode, without gradients, with the randomness of this step alone."""
+def measure(task: Task, model: nn.Module, seed: int, step: int, processes: Processes) -> dict[str, float]:
+    """The task's metrics of a model, the same on all processes; measured in eval mode, without gradients, with the
+    randomness of this step alone, by all processes if the task can share it and else by the first."""
     seed_globals(seed, "validate", step)
     was_training = model.training
     model.eval()
     with torch.no_grad():
-        metrics = {name: float(value) for name, value in task.validate(model).items()}
+        if isinstance(task, SharedValidation):
+            metrics = _shared(task, model, processes)
+        else:
+            metrics = _alone(task, model, processes)
     model.train(was_training)
     return metrics
+
+
+def _shared(task: SharedValidation, model: nn.Module, processes: Processes) -> dict[str, float]:
+    own = dict(task.validation_sums(model, processes.rank, processes.size))
+    sums = Sums()
+    for text in processes.all_gather_text(msgspec.json.encode(own).decode()):
+        for name, (total, count) in msgspec.json.decode(text, type=dict[str, tuple[float | None, float]]).items():
+            sums.add(name, _number(total), count)
+    return sums.means()
+
+
+def _alone(task: Task, model: nn.Module, processes: Processes) -> dict[str, float]:
+    own = {name: float(value) for name, value in task.validate(model).items()} if processes.is_main else {}
+    text = processes.broadcast_text(msgspec.json.encode(own).decode())
+    return {name: _number(value) for name, value in msgspec.json.decode(text, type=dict[str, float | None]).items()}
+
+
+def _number(value: float | None) -> float:
+    """JSON has no NaN and no infinity: msgspec writes null."""
+    return math.nan if value is None else value

@@ -166,7 +166,7 @@ def search(steps: Steps, rules: Rules, draws: Tensor | None = None) -> list[Hypo
     if (rules.how.method == "nucleus") != (draws is not None):
         raise InvalidValue("draws", "are for nucleus sampling, which needs them")
     scores = steps.start()
-    found = _Found(rules, len(scores))
+    found = _BestTexts(rules, len(scores))
     numbers = torch.arange(len(scores), device=scores.device)
     said, logprobs = numbers.new_empty(len(scores), 0), scores.new_empty(len(scores), 0, dtype=torch.float32)
     totals = scores.new_zeros(len(scores), 1, dtype=torch.float32)
@@ -216,7 +216,7 @@ class _Rows:
         return Hypothesis(tuple(kept), tuple(self.logprobs[row].tolist()), ended, outputs)
 
 
-class _Found:
+class _BestTexts:
     """The best text so far of each that is asked for."""
 
     def __init__(self, rules: Rules, count: int) -> None:

@@ -27,7 +27,7 @@ from saywhere.plots.page import (
     _path,
     _Picture,
     _safe,
-    _Scene,
+    _ShownNarrative,
     _style,
 )
 from saywhere.plots.photo import near_strokes, view_xyxy
@@ -93,7 +93,7 @@ class _Page:
         narrated = ""
         if seen.narrated is not None:
             named = replace(seen.narrated, image_id="Narrated from the photo alone")
-            narrated = _article(number, _Scene.of(named, picture))
+            narrated = _article(number, _ShownNarrative.of(named, picture))
         return f"""<section class="entry" aria-labelledby="entry-{number}">
 <header><h2 id="entry-{number}">{_safe(seen.title)}</h2>
 <p class="about">{_safe(seen.about)}</p>{whole}{missing}</header>

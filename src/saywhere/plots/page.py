@@ -62,7 +62,7 @@ def page_html(items: Iterable[tuple[Narrative, PhotoLike]], title: str = "Narrat
         script=script,
         photos="\n".join(album.images),
         count=f"{counted(len(shown), 'narrative')} of {counted(n_images, 'image')}",
-        articles="\n".join(_article(i, _Scene.of(*both)) for i, both in enumerate(shown)),
+        articles="\n".join(_article(i, _ShownNarrative.of(*both)) for i, both in enumerate(shown)),
     )
 
 
@@ -107,7 +107,7 @@ class _Album:
 
 
 @dataclass(frozen=True, slots=True)
-class _Scene:
+class _ShownNarrative:
     """A narrative as it is drawn. strokes: each (n, 3) x, y in drawing units, t in seconds."""
 
     narrative: Narrative
@@ -118,7 +118,7 @@ class _Scene:
     strokes: list[Floats]
 
     @classmethod
-    def of(cls, narrative: Narrative, picture: _Picture) -> _Scene:
+    def of(cls, narrative: Narrative, picture: _Picture) -> _ShownNarrative:
         words = narrative.words
         strokes = [stroke * (_WIDTH, picture.height, 1) for stroke in near_strokes(narrative.trace)]
         scale = TimeScale.of(words, narrative.trace)
@@ -133,7 +133,7 @@ class _Scene:
         return f"c{round(float(self.scale.shares(time_s)) * (_N_COLOURS - 1))}"
 
 
-def _article(number: int, scene: _Scene) -> str:
+def _article(number: int, scene: _ShownNarrative) -> str:
     narrative = scene.narrative
     pieces = _pieces(scene)
     who = scene.who if narrative.annotator_id else ""
@@ -158,7 +158,7 @@ def _article(number: int, scene: _Scene) -> str:
 </article>"""
 
 
-def _drawing(scene: _Scene, pieces: Sequence[str]) -> str:
+def _drawing(scene: _ShownNarrative, pieces: Sequence[str]) -> str:
     height = scene.picture.height
     x1, y1, x2, y2 = np.array(view_xyxy(scene.narrative.trace)) * [_WIDTH, height, _WIDTH, height]
     view = f"{x1:.1f} {y1:.1f} {x2 - x1:.1f} {y2 - y1:.1f}"
@@ -178,7 +178,7 @@ def _drawing(scene: _Scene, pieces: Sequence[str]) -> str:
     return "\n".join(lines)
 
 
-def _markers(scene: _Scene) -> list[str]:
+def _markers(scene: _ShownNarrative) -> list[str]:
     """A square on the last point and a ring on the first."""
     first, last = scene.strokes[0][0], scene.strokes[-1][-1]
     kinds = [("square under", last), (f"square {scene.colour(last[2])}", last)]
@@ -186,7 +186,7 @@ def _markers(scene: _Scene) -> list[str]:
     return [f'<path class="dot {kind}" d="M{point[0]:.1f} {point[1]:.1f}h.01"/>' for kind, point in kinds]
 
 
-def _pieces(scene: _Scene) -> list[tuple[float, str]]:
+def _pieces(scene: _ShownNarrative) -> list[tuple[float, str]]:
     """The trace cut into short lines of one colour: when each starts, and its SVG."""
     start_s, end_s = scene.scale.start_s, scene.scale.end_s
     step_s = max(_PIECE_S, (end_s - start_s) / _MOST_PIECES)
@@ -202,7 +202,7 @@ def _pieces(scene: _Scene) -> list[tuple[float, str]]:
     return pieces
 
 
-def _boxes(scene: _Scene) -> Iterator[str]:
+def _boxes(scene: _ShownNarrative) -> Iterator[str]:
     located = np.flatnonzero(scene.boxes.located).tolist()
     size = (_WIDTH, scene.picture.height)
     drawn = drawn_boxes(scene.boxes.boxes_xyxy[located], _LEAST_SIDE) * (*size, *size)
@@ -214,7 +214,7 @@ def _boxes(scene: _Scene) -> Iterator[str]:
         )
 
 
-def _player(scene: _Scene) -> str:
+def _player(scene: _ShownNarrative) -> str:
     label = _safe(f"Time in the narrative of {scene.who} on {scene.narrative.image_id}")
     span = f'min="{scene.scale.start_s}" max="{scene.scale.end_s}"'
     speeds = "".join(f'<option value="{n}"{" selected" * (n == 1)}>{text}</option>' for n, text in _SPEEDS)
@@ -227,7 +227,7 @@ def _player(scene: _Scene) -> str:
 </div>"""
 
 
-def _caption(scene: _Scene) -> str:
+def _caption(scene: _ShownNarrative) -> str:
     if not scene.words:
         return ""
     spans = []

@@ -117,7 +117,7 @@ def _photos(scenes: Sequence[Scene]) -> Tensor:
     return torch.from_numpy(np.stack([scene.photo for scene in scenes])).permute(0, 3, 1, 2) / 255
 
 
-class RegionEye(nn.Module):
+class WorldRegionEye(nn.Module):
     """Crops (n, 3, 32, 32) to features (n, size) of length 3."""
 
     mean: Tensor
@@ -172,7 +172,7 @@ def region_boxes(scene: Scene) -> NDArray[np.float32]:
 
 def train_region_eye(
     scenes: Sequence[Scene], steps: int, seed: int, progress: Progress, size: int = 128, batch: int = 128
-) -> RegionEye:
+) -> WorldRegionEye:
     """Learn to name kinds and colours of things."""
     kinds = {name: i for i, name in enumerate([*KINDS, *STUFF])}
     colours = {name: i for i, name in enumerate(PALETTE)}
@@ -182,7 +182,7 @@ def train_region_eye(
     colour = torch.tensor([colours.get(thing.colour, -1) for thing in things])
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        eye, naming, colouring = RegionEye(size), nn.Linear(size, len(kinds)), nn.Linear(size, len(colours))
+        eye, naming, colouring = WorldRegionEye(size), nn.Linear(size, len(kinds)), nn.Linear(size, len(colours))
     generator = torch.Generator().manual_seed(seed)
     done = 0
 
@@ -202,13 +202,13 @@ def train_region_eye(
 
 
 @torch.no_grad()
-def box_features(eye: RegionEye, scene: Scene, boxes_xyxy: NDArray[np.float32]) -> NDArray[np.float32]:
+def box_features(eye: WorldRegionEye, scene: Scene, boxes_xyxy: NDArray[np.float32]) -> NDArray[np.float32]:
     """(n, size) what the eye sees in each of (n, 4) boxes."""
     features: NDArray[np.float32] = eye(crops_of(scene, boxes_xyxy)).numpy()
     return features
 
 
-def region_features(eye: RegionEye, scene: Scene) -> RegionFeatures:
+def region_features(eye: WorldRegionEye, scene: Scene) -> RegionFeatures:
     """What the eye sees in each of `region_boxes`."""
     boxes = region_boxes(scene)
     return RegionFeatures(box_features(eye, scene, boxes), boxes)

@@ -40,7 +40,7 @@ from saywhere.models.updown import (
     collate_questions,
 )
 from saywhere.models.updown.prepared import CaptionItems, QuestionItems
-from saywhere.models.updown.task import as_captioner, as_vqa, measure_answers, measure_captions
+from saywhere.models.updown.task import answer_sums, as_captioner, as_vqa, caption_sums
 from saywhere.plots.heats import HeatPanel
 from saywhere.reproduce.hint_data import POPE
 from saywhere.reproduce.results import HeatExample
@@ -107,7 +107,7 @@ def accuracies(model: UpDnVqa, splits: dict[str, QuestionItems]) -> Measured:
     """Accuracy in percent on each split: "changed all", "changed yes/no" …"""
     found: Measured = {}
     for name, items in splits.items():
-        for measure, value in measure_answers(model, items).items():
+        for measure, value in answer_sums(model, items).means().items():
             kind = measure.removeprefix("accuracy").removeprefix("_") or "all"
             if measure.startswith("accuracy"):
                 found[f"{name} {kind}"] = 100 * value
@@ -157,7 +157,7 @@ def captioning(model: UpDnCaptioner, items: CaptionItems, most: int, faithful: i
         if first < faithful:
             found |= _faithfulness(score, seen, here)
         parts.append(found)
-    return {"loss per word": measure_captions(model, items), **_means(parts)}
+    return {"loss per word": caption_sums(model, items).means()["loss"], **_means(parts)}
 
 
 def written(model: UpDnCaptioner, items: CaptionItems, beams: int) -> dict[str, str]:

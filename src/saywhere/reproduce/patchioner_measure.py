@@ -28,7 +28,7 @@ from saywhere.models.patchioner.bridge import Bridge, BridgeConfig, train_bridge
 from saywhere.models.patchioner.consensus import ConsensusConfig
 from saywhere.models.patchioner.eyes import EncoderEyes
 from saywhere.models.patchioner.gap import BridgeGap, Direct, Gap, MemoryGap
-from saywhere.models.patchioner.grounding import NounPhrase, Place, noun_phrases, spread
+from saywhere.models.patchioner.grounding import NounPhrase, PhraseBox, noun_phrases, spread
 from saywhere.models.patchioner.memory import MemoryBank
 from saywhere.models.patchioner.seer import Seer, SeerLook
 from saywhere.models.patchioner.writers import MemoryWriter
@@ -174,7 +174,7 @@ def _point(look: SeerLook, number: int, narration: PlacedNarration, pointing: _P
     pointing.traced[CENTRE][number] = np.tile(_CENTRE_XYXY, (len(everywhere), 1))
 
 
-def detected_places(phrases: Sequence[NounPhrase], found: Sequence[Found]) -> list[tuple[NounPhrase, Place]]:
+def detected_places(phrases: Sequence[NounPhrase], found: Sequence[Found]) -> list[tuple[NounPhrase, PhraseBox]]:
     """For each phrase that names a class of COCO, the surest thing of that class that the detector found."""
     placed = []
     for phrase in phrases:
@@ -182,7 +182,7 @@ def detected_places(phrases: Sequence[NounPhrase], found: Sequence[Found]) -> li
         fitting = [one for one in found if one.name in named]
         if fitting:
             best = max(fitting, key=lambda one: one.score)
-            placed.append((phrase, Place(best.box_xyxy, best.score, best.name)))
+            placed.append((phrase, PhraseBox(best.box_xyxy, best.score, best.name)))
     return placed
 
 

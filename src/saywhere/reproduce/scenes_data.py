@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from saywhere.core.types import Progress
 from saywhere.models.oscar import LevelCaption, save_level_captions
 from saywhere.models.tagged_regions import TaggedRegions
-from saywhere.reproduce.eyes import RegionEye, box_features, eye_scenes, save_photo, train_region_eye
+from saywhere.reproduce.eyes import WorldRegionEye, box_features, eye_scenes, save_photo, train_region_eye
 from saywhere.store import is_finished
 from saywhere.world import PLACES, Scene, high_level_captions, make_scene, object_captions
 
@@ -62,7 +62,7 @@ def prepare_scenes_world(folder: Path, scale: ScenesWorld, progress: Progress) -
     save_level_captions(folder, images, captions, {"world": asdict(scale), "places": places})
 
 
-def tagged_regions(eye: RegionEye, scene: Scene, seed: int) -> TaggedRegions:
+def tagged_regions(eye: WorldRegionEye, scene: Scene, seed: int) -> TaggedRegions:
     """What two detectors would give: tags with the true boxes of things (not of walls, skies …), largest first, and
     regions that lie nearly there, then nine windows on the picture, which see what things stand on."""
     things = sorted((scene.things[i] for i in scene.objects), key=lambda thing: -thing.area)

@@ -1,7 +1,7 @@
 """What annotators wrote: one line for each answer and each correction (see line_log).
 
 An annotator answers each question about each photo once; a correction puts another answer in the place of the one
-before. Further answers to a photo that has enough are kept, too: `Given.of` has the first ones first.
+before. Further answers to a photo that has enough are kept, too: `AnswerState.of` has the first ones first.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Task = tuple[str, str]
 """A photo's id and a level."""
 
 
-class Answer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
+class AnnotatorAnswer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
     """One answer. photo: its id; file_name: as it was called, for people who read the file.
 
     confidence: how sure the annotator is, 1 … 5. at: when, ISO 8601. seconds: from showing to answering.
@@ -46,27 +46,27 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forb
 
 
 @dataclass(slots=True)
-class Given:
+class AnswerState:
     """What holds. tasks: by photo and level, then by annotator, in the order of first answers.
 
     people: the same by annotator, then by photo and level.
     """
 
-    tasks: dict[Task, dict[str, Answer]] = field(default_factory=dict)
-    people: dict[str, dict[Task, Answer]] = field(default_factory=dict)
+    tasks: dict[Task, dict[str, AnnotatorAnswer]] = field(default_factory=dict)
+    people: dict[str, dict[Task, AnnotatorAnswer]] = field(default_factory=dict)
     bad_lines: list[BadLine] = field(default_factory=list)
 
-    def __iter__(self) -> Iterator[Answer]:
+    def __iter__(self) -> Iterator[AnnotatorAnswer]:
         return (answer for answers in self.tasks.values() for answer in answers.values())
 
-    def of(self, task: Task) -> list[Answer]:
+    def of(self, task: Task) -> list[AnnotatorAnswer]:
         """The answers to one question about one photo, first ones first."""
         return list(self.tasks.get(task, {}).values())
 
-    def by(self, annotator: str) -> dict[Task, Answer]:
+    def by(self, annotator: str) -> dict[Task, AnnotatorAnswer]:
         return self.people.get(annotator, {})
 
-    def check(self, answer: Answer) -> None:
+    def check(self, answer: AnnotatorAnswer) -> None:
         """InvalidValue unless the line is right and goes with what holds."""
         check_answer(answer)
         held = answer.task in self.by(answer.annotator)
@@ -75,20 +75,20 @@ class Given:
         if held and not answer.corrects:
             raise InvalidValue("answer", f"{answer.annotator} has answered this already")
 
-    def take(self, answer: Answer) -> None:
+    def take(self, answer: AnnotatorAnswer) -> None:
         """Let a line count that was checked. A correction keeps the place of what it corrects."""
         self.tasks.setdefault(answer.task, {})[answer.annotator] = answer
         self.people.setdefault(answer.annotator, {})[answer.task] = answer
 
 
-class AnswerLog(LineLog[Answer, Given]):
+class AnswerLog(LineLog[AnnotatorAnswer, AnswerState]):
     """The file of answers of one collection. Threads may share it."""
 
     def __init__(self, path: Path) -> None:
-        super().__init__(path, Answer, Given, "an answer")
+        super().__init__(path, AnnotatorAnswer, AnswerState, "an answer")
 
 
-def check_answer(answer: Answer) -> None:
+def check_answer(answer: AnnotatorAnswer) -> None:
     """InvalidValue unless the text is one, the confidence is on the scale, and it is by somebody who can be."""
     if not LEAST_SURE <= answer.confidence <= MOST_SURE:
         raise InvalidValue("confidence", f"is {answer.confidence}, not one of 1, 2, 3, 4, 5")

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from saywhere.core.errors import InvalidFile, UnknownName
 from saywhere.studio.collect import ANSWERS, PHOTOS, CollectedPhoto, Collection, read_collection
-from saywhere.studio.collect_answers import Answer, AnswerLog, Task, plain_text
+from saywhere.studio.collect_answers import AnnotatorAnswer, AnswerLog, Task, plain_text
 from saywhere.studio.errors import Refused
 from saywhere.studio.line_log import now
 from saywhere.studio.participants import participant_code
@@ -27,7 +27,7 @@ MOST_PHOTOS = 100_000
 
 
 @dataclass(frozen=True, slots=True)
-class Turn:
+class AnnotatorProgress:
     """Where an annotator is. done: answered; open: questions that he or she may still be asked.
 
     waiting: those of them whose last places others hold. last: the answer given last, which can be corrected.
@@ -38,7 +38,7 @@ class Turn:
     done: int
     open: int
     waiting: int
-    last: Answer | None
+    last: AnnotatorAnswer | None
     task: Task | None
 
 
@@ -54,7 +54,7 @@ class CollectDesk:
         self._held: dict[Task, dict[str, float]] = {}  # Until when each annotator has a place.
         self._skipped: set[tuple[str, Task]] = set()
 
-    def turn(self, typed: str) -> Turn:
+    def turn(self, typed: str) -> AnnotatorProgress:
         """What an annotator is asked next, and a place for it: what he or she holds already, else fewest answers first.
 
         Of equals the next level of the same photo, then an own order that looks random and is always the same.
@@ -68,11 +68,11 @@ class CollectDesk:
             if task is not None:
                 self._held.setdefault(task, {})[annotator] = self._clock() + self.hold_s
             last = known[-1] if known and self._there(known[-1].task) else None
-            return Turn(annotator, len(known), len(taken), len(taken) - len(free), last, task)
+            return AnnotatorProgress(annotator, len(known), len(taken), len(taken) - len(free), last, task)
 
     def answer(
         self, typed: str, task: Task, text: str, confidence: int, seconds: float | None = None, correcting: bool = False
-    ) -> Turn:
+    ) -> AnnotatorProgress:
         """Keep an answer. One that is sent again because the reply was lost is kept once.
 
         correcting: it takes the place of the annotator's last answer.
@@ -85,7 +85,7 @@ class CollectDesk:
             if before is None or (before.text, before.confidence) != (said, confidence):
                 self._may_write(annotator, before, correcting)
                 self.log.add(
-                    Answer(
+                    AnnotatorAnswer(
                         annotator=annotator,
                         photo=photo.id,
                         file_name=photo.file_name,
@@ -100,7 +100,7 @@ class CollectDesk:
             self._let_go(annotator, task)
             return self.turn(annotator)
 
-    def skip(self, typed: str, task: Task) -> Turn:
+    def skip(self, typed: str, task: Task) -> AnnotatorProgress:
         """Do not ask this annotator about a photo that cannot be shown, until the server starts anew."""
         annotator = participant_code(typed)
         self.photo(task[0])
@@ -124,7 +124,7 @@ class CollectDesk:
         if level not in self.collection.levels:
             raise UnknownName("level", level, tuple(self.collection.levels))
 
-    def _may_write(self, annotator: str, before: Answer | None, correcting: bool) -> None:
+    def _may_write(self, annotator: str, before: AnnotatorAnswer | None, correcting: bool) -> None:
         if before is None:
             return
         if not correcting:
@@ -133,7 +133,7 @@ class CollectDesk:
         if self._known(annotator)[-1] is not before:
             raise Refused(409, "not_last", "this was not your last answer", "only the last can be corrected")
 
-    def _known(self, annotator: str) -> list[Answer]:
+    def _known(self, annotator: str) -> list[AnnotatorAnswer]:
         """The annotator's answers to what this collection asks, in their order."""
         asked = self.collection.levels
         mine = self.log.given.by(annotator).values()

@@ -12,7 +12,7 @@ from saywhere.formats import coco_captions, hl
 from saywhere.formats.hl import HLRow
 from saywhere.formats.record import InvalidRecord
 from saywhere.studio.collect import ANSWERS, OBJECT, CollectedPhoto, Collection, read_collection
-from saywhere.studio.collect_answers import Answer, AnswerLog, Given
+from saywhere.studio.collect_answers import AnnotatorAnswer, AnswerLog, AnswerState
 
 _NUMBER = re.compile(r"(?:^|[^0-9])([0-9]+)$")
 
@@ -72,7 +72,7 @@ def export(
 
 
 def hl_rows(
-    collection: Collection, given: Given, objects: ObjectCaptions | None = None, partial: bool = False
+    collection: Collection, given: AnswerState, objects: ObjectCaptions | None = None, partial: bool = False
 ) -> list[HLRow]:
     """A row for each photo with all its answers, by file name; with `partial`, for each with any."""
     rows = []
@@ -84,7 +84,7 @@ def hl_rows(
     return rows
 
 
-def _row(photo: CollectedPhoto, answers: Mapping[str, Sequence[Answer]], objects: tuple[str, ...]) -> HLRow:
+def _row(photo: CollectedPhoto, answers: Mapping[str, Sequence[AnnotatorAnswer]], objects: tuple[str, ...]) -> HLRow:
     captions = {level: tuple(one.text for one in said) for level, said in answers.items() if said}
     sure = {level: tuple(float(one.confidence) for one in said) for level, said in answers.items() if said}
     return HLRow(photo.file_name, {**captions, **({OBJECT: objects} if objects else {})}, sure)
@@ -100,6 +100,6 @@ def _objects(path: str | Path, passed_over: list[str]) -> ObjectCaptions:
     return ObjectCaptions(good)
 
 
-def _unknown(collection: Collection, given: Given) -> list[tuple[str, str]]:
+def _unknown(collection: Collection, given: AnswerState) -> list[tuple[str, str]]:
     known = {photo.id for photo in collection.photos}
     return [task for task in given.tasks if task[0] not in known]

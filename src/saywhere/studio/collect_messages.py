@@ -8,7 +8,7 @@ from pydantic import Field, StrictInt
 
 from saywhere.studio.collect_answers import LEAST_SURE, MOST_SURE, MOST_TEXT
 from saywhere.studio.messages import Message, PhotoId, Reply
-from saywhere.studio.study_messages import Code, Took
+from saywhere.studio.study_messages import Code, TookSeconds
 
 LevelName = Annotated[str, Field(max_length=200)]
 # Spaces around and between words do not count, so more may be sent than is kept.
@@ -35,7 +35,7 @@ class AnswerSent(TaskSent):
 
     text: Typed
     confidence: Annotated[StrictInt, Field(ge=LEAST_SURE, le=MOST_SURE)]
-    seconds: Took | None = None
+    seconds: TookSeconds | None = None
     correcting: bool = False
 
 

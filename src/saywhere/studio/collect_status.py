@@ -9,7 +9,7 @@ from pathlib import Path
 from statistics import fmean, median
 
 from saywhere.studio.collect import ANSWERS, Collection, read_collection
-from saywhere.studio.collect_answers import Answer, AnswerLog, Given
+from saywhere.studio.collect_answers import AnnotatorAnswer, AnswerLog, AnswerState
 
 AGREED_LEVEL = "scene"
 """The level whose answers name one thing, a place, so that they can agree."""
@@ -44,7 +44,7 @@ class AnnotatorStatus:
 
 
 @dataclass(frozen=True, slots=True)
-class Agreement:
+class SceneAgreement:
     """Of photos whose scene several people told: those where at least two name the same place."""
 
     agreed: int
@@ -60,7 +60,7 @@ class Status:
     annotators: int
     levels: list[LevelStatus]
     people: list[AnnotatorStatus]
-    agreement: Agreement | None
+    agreement: SceneAgreement | None
     passed_over: list[str]
 
 
@@ -83,7 +83,7 @@ def collection_status(folder: str | Path, namer: Namer | None = None) -> Status:
     )
 
 
-def scene_agreement(texts: Mapping[str, Sequence[str]], namer: Namer) -> Agreement:
+def scene_agreement(texts: Mapping[str, Sequence[str]], namer: Namer) -> SceneAgreement:
     """Where people agree. texts: by photo, what each person wrote; photos with fewer than two count nowhere."""
     several = [said for said in texts.values() if len(said) > 1]
     labels = iter(namer([text for said in several for text in said]))
@@ -92,14 +92,14 @@ def scene_agreement(texts: Mapping[str, Sequence[str]], namer: Namer) -> Agreeme
         # Who says a word twice names it once.
         votes = Counter(label for _ in said for label in set(next(labels)))
         agreed += any(count > 1 for count in votes.values())
-    return Agreement(agreed, len(several))
+    return SceneAgreement(agreed, len(several))
 
 
-def _texts(collection: Collection, given: Given, level: str) -> dict[str, list[str]]:
+def _texts(collection: Collection, given: AnswerState, level: str) -> dict[str, list[str]]:
     return {photo.id: [one.text for one in given.of((photo.id, level))] for photo in collection.photos}
 
 
-def _level(collection: Collection, given: Given, level: str) -> LevelStatus:
+def _level(collection: Collection, given: AnswerState, level: str) -> LevelStatus:
     answers = [given.of((photo.id, level)) for photo in collection.photos]
     full = collection.annotators
     counts = Counter(min(len(said), full) for said in answers)
@@ -114,7 +114,7 @@ def _level(collection: Collection, given: Given, level: str) -> LevelStatus:
     )
 
 
-def _person(code: str, answers: Sequence[Answer]) -> AnnotatorStatus:
+def _person(code: str, answers: Sequence[AnnotatorAnswer]) -> AnnotatorStatus:
     timed = [one.seconds for one in answers if one.seconds is not None]
     return AnnotatorStatus(
         code,

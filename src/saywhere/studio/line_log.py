@@ -33,7 +33,7 @@ class BadLine:
         return f"line {self.number}: {self.reason}"
 
 
-class Holding(Protocol[_Line]):
+class LogState(Protocol[_Line]):
     """What holds after some lines."""
 
     bad_lines: list[BadLine]
@@ -45,23 +45,23 @@ class Holding(Protocol[_Line]):
         """Let a line count that was checked."""
 
 
-Held = TypeVar("Held", bound=Holding)  # type: ignore[type-arg]
+State = TypeVar("State", bound=LogState)  # type: ignore[type-arg]
 
 
-class LineLog(Generic[Line, Held]):
+class LineLog(Generic[Line, State]):
     """One file of lines. Threads may share it.
 
     kind: what a line is decoded to. nothing: makes what holds before the first line. name: of a line, for people.
     """
 
-    def __init__(self, path: Path, kind: type[Line], nothing: Callable[[], Held], name: str) -> None:
+    def __init__(self, path: Path, kind: type[Line], nothing: Callable[[], State], name: str) -> None:
         self.path = path
         self.lock = threading.RLock()
         self._kind, self._nothing, self._name = kind, nothing, name
         self._given, self._size = nothing(), 0
 
     @property
-    def given(self) -> Held:
+    def given(self) -> State:
         """What holds now. The file is read again if somebody else wrote it, such as the lab with an editor."""
         with self.lock:
             if self._file_size() != self._size:
@@ -77,7 +77,7 @@ class LineLog(Generic[Line, Held]):
             given.take(line)
             self._size = self._file_size()
 
-    def read(self) -> Held:
+    def read(self) -> State:
         """What holds, read from the file; nothing if there is no file."""
         given = self._nothing()
         try:

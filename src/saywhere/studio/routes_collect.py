@@ -9,8 +9,8 @@ from fastapi import APIRouter, Depends, Path, Request, Response
 from fastapi.responses import FileResponse
 
 from saywhere.studio.collect import advice
-from saywhere.studio.collect_answers import MOST_TEXT, Answer, Task
-from saywhere.studio.collect_desk import CollectDesk, Turn
+from saywhere.studio.collect_answers import MOST_TEXT, AnnotatorAnswer, Task
+from saywhere.studio.collect_desk import AnnotatorProgress, CollectDesk
 from saywhere.studio.collect_messages import (
     AnsweredReply,
     AnswerSent,
@@ -86,7 +86,7 @@ def get_collect_photo(collect_photo: Annotated[str, Path(pattern=ID_PATTERN)], d
     return StoredFile(desk.store.path(info.id), media_type=info.media_type, headers=kept)
 
 
-def _reply(desk: CollectDesk, turn: Turn) -> TurnReply:
+def _reply(desk: CollectDesk, turn: AnnotatorProgress) -> TurnReply:
     last = turn.last
     return TurnReply(
         annotator=turn.annotator,
@@ -113,5 +113,5 @@ def _task(desk: CollectDesk, task: Task) -> dict[str, Any]:
     }
 
 
-def _said(answer: Answer) -> dict[str, Any]:
+def _said(answer: AnnotatorAnswer) -> dict[str, Any]:
     return {"text": answer.text, "confidence": answer.confidence}

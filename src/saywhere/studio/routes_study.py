@@ -14,8 +14,8 @@ from saywhere.studio.photos import ID_PATTERN
 from saywhere.studio.services import StrictRoute, errors
 from saywhere.studio.settings import is_loopback
 from saywhere.studio.study import Turn
-from saywhere.studio.study_desk import Place, StudyDesk
-from saywhere.studio.study_messages import Code, PairReply, PlaceReply, RatingSent, StudyReply, UndoSent
+from saywhere.studio.study_desk import ParticipantProgress, StudyDesk
+from saywhere.studio.study_messages import Code, PairReply, ProgressReply, RatingSent, StudyReply, UndoSent
 from saywhere.studio.study_summary import CSV, SUMMARY, results_csv, summarise, summary_json
 
 PAGE = FilePath(__file__).with_name("page") / "study.html"
@@ -60,19 +60,19 @@ def get_study(desk: TheDesk) -> StudyReply:
 
 
 @router.get("/api/study/place", responses=errors(404))
-def get_place(desk: TheDesk, participant: Annotated[Code, Query()]) -> PlaceReply:
+def get_progress(desk: TheDesk, participant: Annotated[Code, Query()]) -> ProgressReply:
     """How far a participant is, and the next pair."""
-    return _reply(desk, desk.place(participant))
+    return _reply(desk, desk.progress(participant))
 
 
 @router.post("/api/study/ratings", responses=errors(404, 409))
-def add_rating(sent: RatingSent, desk: TheDesk) -> PlaceReply:
+def add_rating(sent: RatingSent, desk: TheDesk) -> ProgressReply:
     """Keep an answer; sending it again keeps it once. 409 if the item was rated otherwise."""
     return _reply(desk, desk.rate(sent.participant, sent.item, sent.rating, sent.seconds, sent.study))
 
 
 @router.post("/api/study/undo", responses=errors(404, 409))
-def undo_rating(sent: UndoSent, desk: TheDesk) -> PlaceReply:
+def undo_rating(sent: UndoSent, desk: TheDesk) -> ProgressReply:
     """Take the last answer back. 409 if this was not the last."""
     return _reply(desk, desk.undo(sent.participant, sent.item))
 
@@ -103,14 +103,14 @@ def _download(data: bytes, media_type: str, name: str) -> Response:
     return Response(data, media_type=media_type, headers={"Content-Disposition": f'attachment; filename="{name}"'})
 
 
-def _reply(desk: StudyDesk, place: Place) -> PlaceReply:
-    return PlaceReply(
-        participant=place.participant,
+def _reply(desk: StudyDesk, progress: ParticipantProgress) -> ProgressReply:
+    return ProgressReply(
+        participant=progress.participant,
         study=desk.key,
         total=len(desk.study.items),
-        done=place.done,
-        last=place.last,
-        next=None if place.turn is None else _pair(desk, place.turn),
+        done=progress.done,
+        last=progress.last,
+        next=None if progress.turn is None else _pair(desk, progress.turn),
     )
 
 

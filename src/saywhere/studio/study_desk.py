@@ -14,7 +14,7 @@ from saywhere.studio.study_ratings import Rating, RatingLog
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class ParticipantProgress:
     """How far a participant is. last: the item rated last, which can be undone. turn: what comes next, if anything."""
 
     participant: str
@@ -32,16 +32,16 @@ class StudyDesk:
         self.log = RatingLog(self.study.folder / RATINGS)
         self._photos = {item.photo.id: item.photo for item in self.study.items.values()}
 
-    def place(self, typed: str) -> Place:
+    def progress(self, typed: str) -> ParticipantProgress:
         """Where a participant is: the first item in his or her own order that is not rated."""
         participant = participant_code(typed)
         with self.log.lock:
             rated = dict(self.log.given.of(participant))
         known = [item for item in rated if item in self.study.items]
         left = (turn for turn in turns(self.study, participant) if turn.item not in rated)
-        return Place(participant, len(known), known[-1] if known else None, next(left, None))
+        return ParticipantProgress(participant, len(known), known[-1] if known else None, next(left, None))
 
-    def rate(self, typed: str, item_id: str, rating: int, seconds: float | None, key: str) -> Place:
+    def rate(self, typed: str, item_id: str, rating: int, seconds: float | None, key: str) -> ParticipantProgress:
         """Keep an answer. One that is sent again because the reply was lost is kept once.
 
         key: of the study that the page shows; another one may have other sides.
@@ -57,17 +57,17 @@ class StudyDesk:
                 self.log.add(_rating(participant, turn, rating, seconds))
             elif before.rating != rating:
                 raise Refused(409, "rated_already", f"{item.id} was rated already, otherwise", "undo that first")
-            return self.place(participant)
+            return self.progress(participant)
 
-    def undo(self, typed: str, item_id: str) -> Place:
+    def undo(self, typed: str, item_id: str) -> ParticipantProgress:
         """Take the last answer back. item_id: of which item, so that what is sent twice undoes one."""
         participant, item = participant_code(typed), self.item(item_id)
         with self.log.lock:
-            place = self.place(participant)
+            progress = self.progress(participant)
             before = self.log.given.of(participant).get(item.id)
             if before is None:
                 raise Refused(409, "not_rated", f"{item.id} is not rated")
-            if place.last != item.id:
+            if progress.last != item.id:
                 raise Refused(409, "not_last", f"{item.id} was not the last answer", "only the last can be undone")
             self.log.add(
                 Rating(
@@ -79,7 +79,7 @@ class StudyDesk:
                     undone=True,
                 )
             )
-            return self.place(participant)
+            return self.progress(participant)
 
     def item(self, item_id: str) -> Item:
         item = self.study.items.get(item_id)

@@ -11,7 +11,7 @@ from saywhere.studio.participants import MOST_SECONDS
 from saywhere.studio.study_ratings import STRONGEST
 
 Code = Annotated[str, Field(max_length=200, description="The participant's code, as it was typed.")]
-Took = Annotated[float, Field(ge=0, le=MOST_SECONDS, description="Seconds from showing to answering.")]
+TookSeconds = Annotated[float, Field(ge=0, le=MOST_SECONDS, description="Seconds from showing to answering.")]
 ItemId = Annotated[str, Field(max_length=200)]
 HeatMap = list[list[int]]
 
@@ -26,7 +26,7 @@ class RatingSent(Message):
     study: Annotated[str, Field(max_length=200)]
     item: ItemId
     rating: Annotated[StrictInt, Field(ge=-STRONGEST, le=STRONGEST)]
-    seconds: Took | None = None
+    seconds: TookSeconds | None = None
 
 
 class UndoSent(Message):
@@ -61,7 +61,7 @@ class PairReply(Reply):
     right: HeatMap
 
 
-class PlaceReply(Reply):
+class ProgressReply(Reply):
     """How far a participant is. study: has to come back with each rating. last: the item whose rating can be undone."""
 
     participant: str

@@ -41,7 +41,7 @@ class Rating(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forb
 
 
 @dataclass(slots=True)
-class Given:
+class RatingState:
     """What holds. ratings: by participant, then by item, in the order they were given."""
 
     ratings: dict[str, dict[str, Rating]] = field(default_factory=dict)
@@ -71,14 +71,14 @@ class Given:
             mine[rating.item] = rating
 
 
-class RatingLog(LineLog[Rating, Given]):
+class RatingLog(LineLog[Rating, RatingState]):
     """The file of ratings of one study. Threads may share it."""
 
     def __init__(self, path: Path) -> None:
-        super().__init__(path, Rating, Given, "a rating")
+        super().__init__(path, Rating, RatingState, "a rating")
 
 
-def read_ratings(path: Path) -> Given:
+def read_ratings(path: Path) -> RatingState:
     """What holds of a file of ratings; nothing if there is no file. Lines that do not count are named with a reason."""
     return RatingLog(path).read()
 

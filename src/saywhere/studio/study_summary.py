@@ -20,7 +20,7 @@ from scipy.stats import binomtest
 
 from saywhere.atomic import write_atomic
 from saywhere.studio.study import RATINGS, Side, Study, read_study
-from saywhere.studio.study_ratings import Given, Rating, read_ratings
+from saywhere.studio.study_ratings import Rating, RatingState, read_ratings
 
 CSV, SUMMARY = "results.csv", "summary.json"
 COLUMNS = ("participant", "item", "word", "left", "right", "rating", "preferred", "strength", "seconds", "at")
@@ -63,7 +63,7 @@ class SideCheck(msgspec.Struct, frozen=True):
     a_was_left: Share
 
 
-class Agreement(msgspec.Struct, frozen=True):
+class RatingAgreement(msgspec.Struct, frozen=True):
     """Of items that several people rated. pairs: of two ratings of one item.
 
     same: both for one model, or both equal. opposite: one for each model. alpha: Krippendorff's, with the scale's
@@ -113,12 +113,12 @@ class Summary(msgspec.Struct, frozen=True):
     over_participants: SignTest
     over_items: SignTest
     sides: SideCheck
-    agreement: Agreement
+    agreement: RatingAgreement
     participants: list[Participant]
     passed_over: list[str]
 
 
-def summarise(study: Study, given: Given) -> Summary:
+def summarise(study: Study, given: RatingState) -> Summary:
     """What the ratings say. Those of participants who have not finished count, too."""
     known = [rating for rating in given if rating.item in study.items]
     unknown = [rating for rating in given if rating.item not in study.items]
@@ -164,14 +164,14 @@ def sign_test(towards_b: Iterable[float]) -> SignTest:
     return SignTest(a, b, len(values) - a - b, float(binomtest(b, a + b).pvalue) if a + b else None)
 
 
-def agreement(items: Sequence[Sequence[int]]) -> Agreement:
+def agreement(items: Sequence[Sequence[int]]) -> RatingAgreement:
     """How alike people rate. items: for each, the ratings −2 … 2 towards b of different people."""
     shared = [ratings for ratings in items if len(ratings) > 1]
     pairs = [pair for ratings in shared for pair in combinations(ratings, 2)]
     same = sum(_sign(one) == _sign(other) for one, other in pairs)
     opposite = sum(one * other < 0 for one, other in pairs)
     alpha = _alpha(shared)
-    return Agreement(len(shared), len(pairs), share(same, len(pairs)), share(opposite, len(pairs)), alpha)
+    return RatingAgreement(len(shared), len(pairs), share(same, len(pairs)), share(opposite, len(pairs)), alpha)
 
 
 def _alpha(shared: Sequence[Sequence[int]]) -> float | None:
@@ -233,7 +233,7 @@ def _participant(code: str, ratings: Sequence[Rating], study: Study) -> Particip
     )
 
 
-def results_csv(study: Study, given: Given) -> str:
+def results_csv(study: Study, given: RatingState) -> str:
     """One row for each rating that counts. rating: above 0 is for the right. preferred: a model's name, or equal."""
     written = io.StringIO()
     table = csv.writer(written, lineterminator="\n")

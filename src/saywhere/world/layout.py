@@ -125,7 +125,7 @@ def _fill(
 
 
 @dataclass(frozen=True, slots=True)
-class _Look:
+class _Appearance:
     colour: str
     pose: str
     shape: int
@@ -133,13 +133,13 @@ class _Look:
     size: float
 
 
-def _look(rng: np.random.Generator, kind: Kind, *, seated: bool) -> _Look:
+def _look(rng: np.random.Generator, kind: Kind, *, seated: bool) -> _Appearance:
     pose = SITTING if seated else pick(rng, kind.poses)
     colour = weighted(rng, kind.colours)
-    return _Look(colour, pose, int(rng.random() * SHAPES), bool(rng.random() < 0.5), between(rng, 0.88, 1.14))
+    return _Appearance(colour, pose, int(rng.random() * SHAPES), bool(rng.random() < 0.5), between(rng, 0.88, 1.14))
 
 
-def _in_zone(rng: np.random.Generator, kind: Kind, look: _Look, zone: Zone, place: Place) -> PlacedThing:
+def _in_zone(rng: np.random.Generator, kind: Kind, look: _Appearance, zone: Zone, place: Place) -> PlacedThing:
     u = float(rng.random())
     y = zone.y1 + u * (zone.y2 - zone.y1)
     height = _step(kind.height * place.scale * (zone.far + u * (zone.near - zone.far)) * look.size)
@@ -153,7 +153,7 @@ def _in_zone(rng: np.random.Generator, kind: Kind, look: _Look, zone: Zone, plac
     return PlacedThing(kind.name, look.colour, look.pose, look.shape, look.mirrored, x, y, height, key, zone.stuff)
 
 
-def _on_thing(rng: np.random.Generator, kind: Kind, look: _Look, support: PlacedThing, on: int) -> PlacedThing:
+def _on_thing(rng: np.random.Generator, kind: Kind, look: _Appearance, support: PlacedThing, on: int) -> PlacedThing:
     surface = KINDS[support.kind].surface or (0.0, 0.0, 1.0, 0.0)
     left, top, _, _ = support.box_xyxy
     x1, x2 = (surface[0], surface[2]) if not support.mirrored else (1 - surface[2], 1 - surface[0])

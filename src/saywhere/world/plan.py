@@ -74,16 +74,16 @@ class _Telling:
     def __init__(self, rng: np.random.Generator, scene: Scene, manner: Manner) -> None:
         self.rng, self.scene, self.manner = rng, scene, manner
         self.tokens: list[Token] = []
-        self.said: set[int] = set()
+        self.mentioned: set[int] = set()
 
     def add(self, tokens: Sequence[Token]) -> None:
         self.tokens += sentence(tokens)
-        self.said |= {i for token in tokens for i in token.things}
+        self.mentioned |= {i for token in tokens for i in token.things}
 
     def name(self, group: Sequence[int]) -> list[Token]:
         """A noun phrase; "another …" for one of a kind that was mentioned before."""
         tokens = group_phrase(self.rng, self.scene, group, self.manner.colour)
-        kinds = {self.scene.things[i].kind for i in self.said}
+        kinds = {self.scene.things[i].kind for i in self.mentioned}
         if tokens[0].text in ("a", "an") and self.scene.things[group[0]].kind in kinds:
             tokens[0] = Token("another", tokens[0].things)
         return tokens
@@ -147,9 +147,9 @@ def _tell_near(telling: _Telling, near: list[list[int]]) -> None:
     waiting = list(near)
     while waiting:
         group = waiting.pop(0)
-        if set(group) <= telling.said:
+        if set(group) <= telling.mentioned:
             continue
-        if not telling.said:
+        if not telling.mentioned:
             _tell_first(telling, group, waiting)
         elif _tell_table(telling, group, waiting) or _tell_pose(telling, group) or _tell_beside(telling, group):
             continue
@@ -172,7 +172,7 @@ def _tell_table(telling: _Telling, group: list[int], waiting: list[list[int]]) -
     """ "On the table there are a cup, a plate and an apple." once the table was mentioned."""
     scene = telling.scene
     on = scene.things[group[0]].on
-    if on is None or scene.things[on].stuff or on not in telling.said or telling.rng.random() < 0.2:
+    if on is None or scene.things[on].stuff or on not in telling.mentioned or telling.rng.random() < 0.2:
         return False
     groups = [group, *(g for g in waiting if scene.things[g[0]].on == on)]
     if any(scene.things[i].pose == "sitting" for g in groups for i in g):
@@ -205,7 +205,7 @@ def _tell_beside(telling: _Telling, group: list[int]) -> bool:
     known = [
         r
         for r in relations(scene)
-        if r.subject == group[0] and r.other in telling.said and r.name in ("next to", "in front of", "behind")
+        if r.subject == group[0] and r.other in telling.mentioned and r.name in ("next to", "in front of", "behind")
     ]
     unique = [r for r in known if sum(t.kind == scene.things[r.other].kind for t in scene.things) == 1]
     if not unique:
@@ -237,8 +237,8 @@ def _tell_somewhere(telling: _Telling, group: list[int], waiting: list[list[int]
 
 def _tell_far(telling: _Telling, far: list[list[int]]) -> None:
     rng, scene = telling.rng, telling.scene
-    groups = [g for g in far if not set(g) <= telling.said]
-    stuff = [i for i, t in enumerate(scene.things) if t.stuff and t.area > 0.04 and i not in telling.said]
+    groups = [g for g in far if not set(g) <= telling.mentioned]
+    stuff = [i for i, t in enumerate(scene.things) if t.stuff and t.area > 0.04 and i not in telling.mentioned]
     if not groups and not stuff:
         return
     behind = [i for i in stuff if scene.things[i].kind in ("sky", "wall", "hill", "sea", "skyline", "roof")]

@@ -118,10 +118,10 @@ def _parsed(texts: Iterable[str]) -> dict[str, SceneTuples]:
     doc = require("spacy.tokens", needed_for=NAME, extra="language").Doc
     different = list(dict.fromkeys(texts))
     docs = parser.pipe((doc(parser.vocab, words=[*text.split(), "."]) for text in different), batch_size=256)
-    return {text: _Scene(parse).tuples for text, parse in zip(different, docs, strict=True)}
+    return {text: _SceneGraph(parse).tuples for text, parse in zip(different, docs, strict=True)}
 
 
-class _Scene:
+class _SceneGraph:
     """One parsed caption, read as tuples."""
 
     def __init__(self, doc: Doc) -> None:

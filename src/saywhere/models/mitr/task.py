@@ -12,6 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from saywhere.core.errors import InvalidValue
+from saywhere.models.common.sums import Sums
 from saywhere.models.mitr import baseline, objective
 from saywhere.models.mitr.batch import Batch, Example, collate
 from saywhere.models.mitr.config import MitrConfig
@@ -114,13 +115,17 @@ class MitrTask:
 
     def validate(self, model: nn.Module) -> dict[str, float]:
         """Mean losses, without weights, over the validation narratives, each batch with the same noise every time."""
-        generator = torch.Generator().manual_seed(_VALIDATION_SEED)
-        totals: dict[str, float] = {}
-        for first in range(0, len(self._validation), _VALIDATION_BATCH):
+        return self.validation_sums(model).means()
+
+    def validation_sums(self, model: nn.Module, part: int = 0, parts: int = 1) -> Sums:
+        """Every `parts`-th batch from `part` on: some terms compare the narratives of a batch with each other."""
+        sums = Sums()
+        for first in range(part * _VALIDATION_BATCH, len(self._validation), parts * _VALIDATION_BATCH):
             batch = collate(list(self._validation[first : first + _VALIDATION_BATCH]))
+            generator = torch.Generator().manual_seed(_VALIDATION_SEED + first)
             for name, value in self._terms(model, batch, generator).items():
-                totals[name] = totals.get(name, 0.0) + float(value) * len(batch)
-        return {name: total / len(self._validation) for name, total in totals.items()}
+                sums.add(name, float(value) * len(batch), len(batch))
+        return sums
 
     def fingerprint(self) -> str:
         return f"{self.prepared.fingerprint}-{len(self._train)}-{len(self._validation)}"

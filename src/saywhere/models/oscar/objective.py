@@ -42,7 +42,7 @@ class MaskedObjective:
         if not 0 <= self.smoothing < 1:
             raise InvalidValue("smoothing", f"is {self.smoothing}, not in [0, 1)")
 
-    def said(self, batch: CaptionBatch) -> int:
+    def target_count(self, batch: CaptionBatch) -> int:
         """How many words of a batch are learnt from."""
         return int((batch.lengths - 1 if self.every_word else self.hidden(batch.lengths)).sum())
 

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 
 from saywhere.core.errors import InvalidValue
 from saywhere.models.common.modes import zero_unknown_word
+from saywhere.models.common.sums import Sums
 from saywhere.models.oscar import objective
 from saywhere.models.oscar.batch import CaptionBatch, Reader
 from saywhere.models.oscar.bert import oscar_from_bert
@@ -117,11 +118,18 @@ class OscarTask:
         return objective.losses(as_oscar(model), batch, self.objective, generator)
 
     def counts(self, batch: CaptionBatch) -> dict[str, float]:
-        return {"loss": float(self.objective.said(batch))}
+        return {"loss": float(self.objective.target_count(batch))}
 
     def validate(self, model: nn.Module) -> dict[str, float]:
         """Loss per word and share of words said right, in all and, where there are several, by level ("loss_scene")."""
-        return measure_words(as_oscar(model), self._validation)
+        return self.validation_sums(model).means()
+
+    def validation_sums(self, model: nn.Module, part: int = 0, parts: int = 1) -> Sums:
+        """Every `parts`-th caption from `part` on."""
+        if not self._validation:
+            raise InvalidValue("captions", "there are none to measure on")
+        several = len({caption.level for caption in self._validation.captions}) > 1
+        return word_sums(as_oscar(model), self._validation[part::parts], by_level=several)
 
     def fingerprint(self) -> str:
         return f"{self.prepared.fingerprint}-{len(self._train)}-{len(self._validation)}"
@@ -162,28 +170,23 @@ def read_items(reader: Reader, items: Sequence[LevelItem]) -> CaptionBatch:
     return reader.batch(images, [one.text for one in captions], [one.level for one in captions])
 
 
-def measure_words(model: Oscar, items: LevelItems, batch_size: int = _VALIDATION_BATCH) -> dict[str, float]:
-    """Negative log-likelihood of a word, mean over all words and ends, and the share that is said right.
+def word_sums(model: Oscar, items: LevelItems, *, by_level: bool, batch_size: int = _VALIDATION_BATCH) -> Sums:
+    """Negative log-likelihood of a word, over all words and ends, and the share that is said right.
 
-    See `objective.word_losses`. The model must be in eval mode.
+    See `objective.word_losses`. The model must be in eval mode. by_level: also for each level ("loss_scene").
     """
-    totals: dict[str, Tensor] = {}
+    sums = Sums()
     for first in range(0, len(items), batch_size):
         part = list(items[first : first + batch_size])
         batch = read_items(model.reader, part).to(model.device)
         with torch.no_grad():
-            losses, right = objective.word_losses(model, batch)
-        table = torch.stack([losses, right, batch.lengths - 1], dim=1).double().cpu()
-        for item, row in zip(part, table, strict=True):
-            level = item.caption.level
-            totals[level] = totals[level] + row if level in totals else row
-    if not totals:
-        raise InvalidValue("captions", "there are none to measure on")
-    metrics = _means(torch.stack(list(totals.values())).sum(dim=0), "")
-    if len(totals) > 1:
-        for level in sorted(totals):
-            metrics |= _means(totals[level], f"_{level}")
-    return metrics
+            losses, hits = objective.word_losses(model, batch)
+        table = torch.stack([losses, hits, batch.lengths - 1], dim=1).double().cpu()
+        for item, (loss, right, words) in zip(part, table.tolist(), strict=True):
+            for suffix in ("", f"_{item.caption.level}") if by_level else ("",):
+                sums.add(f"loss{suffix}", loss, words)
+                sums.add(f"accuracy{suffix}", right, words)
+    return sums
 
 
 def check_words(model: Oscar, data: LevelCaptions) -> None:
@@ -203,8 +206,3 @@ def as_oscar(model: nn.Module) -> Oscar:
     if not isinstance(model, Oscar):
         raise InvalidValue("model", f"is a {type(model).__name__}, not an Oscar")
     return model
-
-
-def _means(sums: Tensor, suffix: str) -> dict[str, float]:
-    loss, right, words = sums.tolist()
-    return {f"loss{suffix}": loss / words, f"accuracy{suffix}": right / words}

@@ -48,7 +48,7 @@ _PLACES = {
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class PhraseBox:
     """Where a phrase is. box_xyxy: fractions. cosine: how near the box's vector is to the phrase's.
 
     thing: what the detector calls it, if the phrase names that; then the cosine did not decide. missed: whether the
@@ -86,13 +86,13 @@ class Grounder:
         cosines: Floats32 = self._cells @ vector
         return cosines
 
-    def find(self, text: str, vector: Floats32, place: str = "") -> Place:
+    def find(self, text: str, vector: Floats32, place: str = "") -> PhraseBox:
         """Where a phrase most likely is. vector: of the text, of length 1. place: "left", "top" … if it says so."""
         named = classes_named(text)
         things = [one for one in self._seen.view.found if one.score >= _SURELY_FOUND and one.name in named]
         if not things:
             known = not named.isdisjoint(self._seen.kinds)
-            return replace(self.places(vector, place)[0], missed=known)
+            return replace(self.candidates(vector, place)[0], missed=known)
 
         def fits(one: Found) -> float:
             x1, y1, x2, y2 = one.box_xyxy
@@ -100,9 +100,9 @@ class Grounder:
 
         best = max(things, key=fits)
         cosine = float(self._seen.vectors([Box(*best.box_xyxy)])[0] @ vector)
-        return Place(best.box_xyxy, cosine, best.name)
+        return PhraseBox(best.box_xyxy, cosine, best.name)
 
-    def places(self, vector: Floats32, place: str = "") -> list[Place]:
+    def candidates(self, vector: Floats32, place: str = "") -> list[PhraseBox]:
         """All boxes on offer for a phrase with this vector, the best first."""
         bright = self._bright_boxes(vector)
         boxes = [*self._offered, (0.0, 0.0, 1.0, 1.0), *bright]
@@ -110,7 +110,7 @@ class Grounder:
         if bright:
             vectors = np.concatenate([vectors, self._seen.vectors([Box(*box) for box in bright])])
         cosines = (vectors @ vector).tolist()
-        offers = [Place(box, cosine) for box, cosine in zip(boxes, cosines, strict=True)]
+        offers = [PhraseBox(box, cosine) for box, cosine in zip(boxes, cosines, strict=True)]
         return sorted(offers, key=lambda offer: -(offer.cosine + self._bonus(offer.box_xyxy, place)))
 
     def _bonus(self, box: tuple[float, float, float, float], place: str) -> float:
@@ -164,7 +164,7 @@ def _place_said(chunk: Any) -> str:
     return ""
 
 
-def spread(words: Sequence[str], placed: Sequence[tuple[NounPhrase, Place]]) -> Grounded:
+def spread(words: Sequence[str], placed: Sequence[tuple[NounPhrase, PhraseBox]]) -> Grounded:
     """A place for every word.
 
     A hand stays on a thing until the next thing is named: words between phrases have the place of the last phrase that

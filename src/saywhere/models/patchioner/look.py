@@ -20,7 +20,7 @@ from saywhere.models.patchioner.eyes import AlignedView
 from saywhere.models.patchioner.writers import Generation
 
 if TYPE_CHECKING:
-    from saywhere.models.patchioner.grounding import Grounder, Place
+    from saywhere.models.patchioner.grounding import Grounder, PhraseBox
     from saywhere.models.patchioner.seer import Seer
     from saywhere.models.patchioner.why import WordScore
     from saywhere.models.region_features import RegionFeatures
@@ -52,7 +52,7 @@ class SeerLook(Look):
         above = cosines - cosines.min()
         return AttentionMap(above if above.any() else np.ones_like(above))
 
-    def find(self, text: str) -> Place | None:
+    def find(self, text: str) -> PhraseBox | None:
         """Where one thing is, such as "a red cup"; None if it seems not to be there."""
         if not text.strip():
             raise InvalidValue("text", "has no word")
@@ -111,7 +111,7 @@ class SeerLook(Look):
 
         return Grounder(self.aligned)
 
-    def _is_there(self, place: Place) -> bool:
+    def _is_there(self, place: PhraseBox) -> bool:
         limits = self.seer.grounding
         return bool(place.thing) or place.cosine >= (limits.least_missed if place.missed else limits.least_cosine)
 

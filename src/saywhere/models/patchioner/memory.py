@@ -133,7 +133,7 @@ class MemoryBank:
             summed = _Sum(asked, temperature, min(len(self), max(top or 1, nearest)), top, len(self))
             for first, rows in self._parts(summed):
                 summed.add(first, rows)
-            return self._told(summed, nearest)
+            return self._projected(summed, nearest)
 
     def _parts(self, summed: _Sum) -> Iterator[tuple[Tensor, Tensor]]:
         """Numbers (k,) and float32 copies (k, d) of the rows that matter, in their order."""
@@ -163,7 +163,7 @@ class MemoryBank:
         if self._mapping is not None:
             self._mapping.let_go(first, stop)
 
-    def _told(self, summed: _Sum, nearest: int) -> Projected:
+    def _projected(self, summed: _Sum, nearest: int) -> Projected:
         cosines, places = summed.best
         shares = torch.exp((cosines.double() - summed.highest[:, None]) / summed.temperature)
         if summed.top is None:
@@ -178,14 +178,14 @@ class MemoryBank:
             row = int(lengths.argmin())
             raise InvalidValue("vectors", f"row {row} lies midway between sentences that cancel each other out")
         vectors = (mixed / lengths).float().numpy()
-        told = [
+        neighbours = [
             [
                 Nearest(self.sentences[int(place)], float(cosine), float(share))
                 for place, cosine, share in zip(*columns, strict=True)
             ]
             for columns in zip(places[:, :nearest], cosines[:, :nearest], shares[:, :nearest], strict=True)
         ]
-        return Projected(vectors, told)
+        return Projected(vectors, neighbours)
 
 
 class _Sum:

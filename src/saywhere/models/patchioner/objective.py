@@ -58,7 +58,7 @@ class TextBatch:
         return TextBatch(self.vectors.to(device), self.words.to(device), self.groups.to(device), extra)
 
     @property
-    def said(self) -> int:
+    def target_count(self) -> int:
         """Pieces and ends that are learnt to say."""
         return int(text_places(self.words).sum())
 

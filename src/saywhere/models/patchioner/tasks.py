@@ -12,6 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from saywhere.core.errors import InvalidValue
+from saywhere.models.common.sums import Sums
 from saywhere.models.patchioner import objective
 from saywhere.models.patchioner.alignment import LinearAlignment, Talk2DinoAlignment, contrast
 from saywhere.models.patchioner.config import DecoderConfig
@@ -109,13 +110,16 @@ class DecoderTask:
         return objective.losses(_decoder(model), batch, self.objective, bank, generator)
 
     def counts(self, batch: TextBatch) -> Mapping[str, float]:
-        return {"loss": float(batch.said)}
+        return {"loss": float(batch.target_count)}
 
     def validate(self, model: nn.Module) -> dict[str, float]:
         """Mean cross entropy of a piece, from true vectors, and from their projections if it learns with these."""
-        decoder = _decoder(model)
-        totals, said = {"loss": 0.0}, 0
-        for first in range(0, len(self._validation), _VALIDATION_BATCH):
+        return self.validation_sums(model).means()
+
+    def validation_sums(self, model: nn.Module, part: int = 0, parts: int = 1) -> Sums:
+        """Every `parts`-th batch from `part` on."""
+        decoder, sums = _decoder(model), Sums()
+        for first in range(part * _VALIDATION_BATCH, len(self._validation), parts * _VALIDATION_BATCH):
             items = self._validation[first : first + _VALIDATION_BATCH]
             batch = collate(items, self.config.max_words).to(decoder.device)
             ways = {"loss": batch.vectors}
@@ -124,9 +128,8 @@ class DecoderTask:
                 ways["projected"] = projected(batch.vectors, batch.groups, bank, self.objective.temperature)
             for name, vectors in ways.items():
                 loss = float(decoder.loss(vectors, batch.words, batch.extra))
-                totals[name] = totals.get(name, 0.0) + loss * batch.said
-            said += batch.said
-        return {name: total / said for name, total in totals.items()}
+                sums.add(name, loss * batch.target_count, batch.target_count)
+        return sums
 
     def fingerprint(self) -> str:
         return f"{self._train.fingerprint}-{len(self._train)}-{self._validation.fingerprint}-{len(self._validation)}"

@@ -39,7 +39,7 @@ _ROWS = 1024
 
 
 @dataclass(frozen=True, slots=True)
-class _Place:
+class _TargetWord:
     """A word in the decoder's terms. read: ids up to the word's last piece, which is not read any more. pieces: its
     own ids, the last of them said after all of `read`."""
 
@@ -85,12 +85,12 @@ class WordScore:
         # As if the detector had found nothing: what was learnt for that is the offset alone.
         quiet = None if seen.tags is None else seen.tags.offset[None]
         self.silent = None if quiet is None else Names(quiet, np.zeros_like(quiet))
-        self._place = _place(self.writer, text, index, "" if level == OBJECT else level)
+        self._target_word = _target_word(self.writer, text, index, "" if level == OBJECT else level)
 
     @property
     def word(self) -> str:
         """As the caption has it."""
-        return self._place.word
+        return self._target_word.word
 
     @property
     def attention(self) -> Tensor:
@@ -134,13 +134,13 @@ class WordScore:
     def _score(self, vectors: Tensor, shares: Tensor) -> Tensor:
         """(n,) from (n, d) vectors; shares: (n, r), how much each patch counts for each."""
         closed = vectors if self.gap is None else remembered(vectors, self.gap)
-        place = self._place
-        read = torch.tensor(place.read, device=self.writer.device).expand(len(closed), -1)
-        said = torch.tensor(place.pieces, device=self.writer.device)
+        word = self._target_word
+        read = torch.tensor(word.read, device=self.writer.device).expand(len(closed), -1)
+        said = torch.tensor(word.pieces, device=self.writer.device)
         with_gradients = torch.is_grad_enabled()
         with eval_mode(self.writer), torch.set_grad_enabled(with_gradients):
             states = self.writer.read(closed.to(self.writer.device), read, None, self._reading(shares))
-            states = states[:, -len(place.pieces) :]
+            states = states[:, -len(word.pieces) :]
             likely = self.writer.say(states).log_softmax(dim=-1)
         each = likely.gather(2, (said - END_ID).expand(len(closed), -1)[:, :, None])
         return each.sum(dim=(1, 2))
@@ -230,7 +230,7 @@ def _spoken_by(writer: Any) -> PrefixDecoder:
     raise InvalidValue("writer", f"words of a {type(writer).__name__} cannot be explained", "use a PrefixDecoder")
 
 
-def _place(writer: PrefixDecoder, text: str, index: int, prompt: str = "") -> _Place:
+def _target_word(writer: PrefixDecoder, text: str, index: int, prompt: str = "") -> _TargetWord:
     words = text.split()
     if not 0 <= index < len(words):
         raise InvalidValue("word", f"{index} is none of the {len(words)} words, which are counted from 0")
@@ -245,4 +245,4 @@ def _place(writer: PrefixDecoder, text: str, index: int, prompt: str = "") -> _P
         raise InvalidValue("text", f"is too long: the model says at most {writer.config.max_words} pieces of words")
     ids = pieces.ids
     [begin] = writer.begins([prompt], 1)
-    return _Place(words[index], (*begin, *ids[: own[-1]]), ids[own[0] : own[-1] + 1])
+    return _TargetWord(words[index], (*begin, *ids[: own[-1]]), ids[own[0] : own[-1] + 1])

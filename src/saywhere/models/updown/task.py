@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from saywhere.core.errors import InvalidValue
 from saywhere.language.vocabulary import PAD_ID
 from saywhere.models.common.modes import seeded_dropout, zero_unknown_word
+from saywhere.models.common.sums import Sums
 from saywhere.models.updown.batch import (
     CaptionBatch,
     CaptionItem,
@@ -110,7 +111,11 @@ class UpDnVqaTask:
 
     def validate(self, model: nn.Module) -> dict[str, float]:
         """Loss, accuracy, and accuracy by answer type ("accuracy_yes/no" …) on the validation questions."""
-        return measure_answers(as_vqa(model), self._validation)
+        return self.validation_sums(model).means()
+
+    def validation_sums(self, model: nn.Module, part: int = 0, parts: int = 1) -> Sums:
+        """Every `parts`-th question from `part` on."""
+        return answer_sums(as_vqa(model), self._validation[part::parts])
 
     def fingerprint(self) -> str:
         return f"{self.prepared.fingerprint}-{len(self._train)}-{len(self._validation)}"
@@ -152,40 +157,43 @@ class UpDnCaptionTask:
 
     def validate(self, model: nn.Module) -> dict[str, float]:
         """The loss per word of the validation captions."""
-        return {"loss": measure_captions(as_captioner(model), self._validation)}
+        return self.validation_sums(model).means()
+
+    def validation_sums(self, model: nn.Module, part: int = 0, parts: int = 1) -> Sums:
+        """Every `parts`-th caption from `part` on."""
+        return caption_sums(as_captioner(model), self._validation[part::parts])
 
     def fingerprint(self) -> str:
         return f"{self.prepared.fingerprint}-{len(self._train)}-{len(self._validation)}"
 
 
-def measure_answers(model: UpDnVqa, items: QuestionItems, batch_size: int = _VALIDATION_BATCH) -> dict[str, float]:
+def answer_sums(model: UpDnVqa, items: QuestionItems, batch_size: int = _VALIDATION_BATCH) -> Sums:
     """Loss and accuracy over some questions, in all and by answer type. The model must be in eval mode."""
-    total, found = 0.0, torch.zeros(len(items))
+    sums = Sums()
     for first in range(0, len(items), batch_size):
-        batch = collate_questions(list(items[first : first + batch_size])).to(model.device)
+        some = items[first : first + batch_size]
+        batch = collate_questions(list(some)).to(model.device)
         with torch.no_grad():
             logits = model(
                 batch.regions, batch.present, batch.questions, boxes=batch.boxes, pointed=batch.pointed
             ).logits
-        total += float(answer_loss(logits, batch.targets)) * len(batch)
-        found[first : first + len(batch)] = answer_accuracy(logits, batch.targets).cpu()
-    kinds = [items.folder.answer_type(index) for index in items.indices]
-    metrics = {"loss": total / len(items), "accuracy": float(found.mean())}
-    for kind in sorted(set(kinds)):
-        metrics[f"accuracy_{kind}"] = float(found[[one == kind for one in kinds]].mean())
-    return metrics
+        sums.add("loss", float(answer_loss(logits, batch.targets)) * len(batch), len(batch))
+        for index, accuracy in zip(some.indices, answer_accuracy(logits, batch.targets).tolist(), strict=True):
+            sums.add("accuracy", accuracy, 1)
+            sums.add(f"accuracy_{some.folder.answer_type(index)}", accuracy, 1)
+    return sums
 
 
-def measure_captions(model: UpDnCaptioner, items: CaptionItems, batch_size: int = _VALIDATION_BATCH) -> float:
-    """Negative log-likelihood of a word, mean over all words and ends of some captions. In eval mode only."""
-    total, words = 0.0, 0
+def caption_sums(model: UpDnCaptioner, items: CaptionItems, batch_size: int = _VALIDATION_BATCH) -> Sums:
+    """Negative log-likelihood of a word, over all words and ends of some captions. In eval mode only."""
+    sums = Sums()
     for first in range(0, len(items), batch_size):
         batch = collate_captions(list(items[first : first + batch_size])).to(model.device)
         with torch.no_grad():
             logits = model(batch.regions, batch.present, batch.words, boxes=batch.boxes).logits
         count = int((batch.targets != PAD_ID).sum())
-        total, words = total + float(caption_loss(logits, batch.targets)) * count, words + count
-    return total / words
+        sums.add("loss", float(caption_loss(logits, batch.targets)) * count, count)
+    return sums
 
 
 def as_vqa(model: nn.Module) -> UpDnVqa:
