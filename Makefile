@@ -1,6 +1,7 @@
 # make demo   from a fresh clone: set up, run the main job, show the result
 # make test   the same set-up, then all tests
-# make quick  what daily work needs: everything but experiments, pages, browsers and commands; three to four minutes
+# make quick  what daily work needs: all tests but the slow files, which tests/conftest.py lists
+# make thorough  all tests, and more examples of every property and request
 # make docs   the guides and the reference as pages, in out/site
 # make lint   ruff, and mypy in strict mode
 # make bench  the numbers in bench/RESULTS.md, measured anew
@@ -12,9 +13,10 @@ READY  := $(VENV)/.ready
 OUT    := out
 
 .DEFAULT_GOAL := help
-SLOW   := assets cli engine plots reproduce studio
+# Tests of one file share its fixtures, so they stay in one process; slow files come first (tests/conftest.py).
+PYTEST := $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 
-.PHONY: help demo test quick docs lint bench clean
+.PHONY: help demo test quick thorough docs lint bench clean
 
 help:
 	@sed -n 's/^# \(make .*\)/\1/p' Makefile
@@ -30,10 +32,13 @@ demo: $(READY)
 	@$(BIN)/python examples/demo.py $(OUT)
 
 test: $(READY)
-	$(BIN)/python -m pytest -n 2
+	$(PYTEST)
 
 quick: $(READY)
-	$(BIN)/python -m pytest -q -n 2 $(SLOW:%=--ignore=tests/%)
+	$(PYTEST) -q -m "not slow"
+
+thorough: $(READY)
+	SAYWHERE_API_CASES=200 $(PYTEST) --hypothesis-profile=thorough
 
 $(VENV)/.ready-docs: $(READY)
 	@$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[docs]'

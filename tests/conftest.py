@@ -11,8 +11,12 @@ import pytest
 from hypothesis import settings
 
 # On a build machine the examples are always the same, so that a red build means a change broke something.
-settings.register_profile("saywhere", deadline=None, print_blob=True, derandomize="CI" in os.environ)
+settings.register_profile("saywhere", deadline=None, print_blob=True, derandomize="CI" in os.environ, max_examples=25)
+settings.register_profile("thorough", settings.get_profile("saywhere"), max_examples=200)  # --hypothesis-profile
 settings.load_profile("saywhere")
+
+# Small networks are fastest on one thread, and several test processes share the cores. Before torch is imported.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 # A shell starts background jobs with Ctrl-C ignored, and whoever they start inherits that: tests send it.
 if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
@@ -20,6 +24,19 @@ if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
 
 SHARED = Path(os.environ.get("SAYWHERE_SHARED", Path(__file__).resolve().parents[2] / "shared"))
 BROWSER_TESTS = "tests/studio/browser/"
+# Folders and files that take seconds, not moments. They run first, and `make quick` leaves them out.
+SLOW = (
+    # Whole experiments, trainings that are killed and resumed, several processes.
+    *("tests/reproduce/test_hint", "tests/reproduce/test_mitr", "tests/reproduce/test_scenes"),
+    *("tests/reproduce/test_narrations", "tests/reproduce/test_patchioner", "tests/learn/test_processes.py"),
+    *("tests/learn/test_resume.py", "tests/learn/test_hint_task.py", "tests/engine/", "tests/test_reminder.py"),
+    # Browsers and servers.
+    *(BROWSER_TESTS, "tests/reproduce/test_figures.py", "tests/studio/test_openapi.py", "tests/studio/test_command.py"),
+    # Java, pip, speech, weights of a real size, and drawings by the dozen.
+    *("tests/metrics/test_captions_java.py", "tests/assets/", "tests/test_speech.py", "tests/vision/hub/"),
+    *("tests/models/test_shipped_eye.py", "tests/models/test_eye_learning.py", "tests/models/test_photo_writing.py"),
+    *("tests/build/test_base.py", "tests/build/test_with_eye.py", "tests/plots/", "tests/world/test_dataset.py"),
+)
 
 
 @pytest.fixture(scope="session")
@@ -33,6 +50,19 @@ def shared() -> Callable[[str], Path]:
         return path
 
     return find
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "slow: takes seconds, not moments")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark what is slow, and let it come first: of several processes none is left with a long file in the end."""
+    for item in items:
+        if item.nodeid.startswith(SLOW):
+            item.add_marker("slow")
+    items.sort(key=lambda item: item.get_closest_marker("slow") is None)
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)

@@ -47,7 +47,7 @@ def test_the_official_file_survives_being_written(shared: Callable[[str], Path],
     assert list(coco_captions.read(tmp_path / "again.json")) == values
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=50)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(values=records())
 def test_what_is_written_is_read_and_the_same_bytes_come_of_the_same_values(
     values: list[CaptionRecord], tmp_path: Path

@@ -78,7 +78,7 @@ runs = st.lists(st.integers(0, 400), max_size=3).map(lambda r: RunLengths((30, 4
 outlines = st.none() | st.lists(polygons, min_size=1, max_size=3).map(tuple) | runs
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=50)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     values=st.lists(
         st.builds(

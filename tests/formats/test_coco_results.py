@@ -22,7 +22,7 @@ detections = st.builds(DetectionResult, ids, ids, st.floats(0, 1), boxes, st.non
 )
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=50)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(values=st.lists(captions | detections, max_size=5))
 def test_what_is_written_is_read(values: list[CaptionResult | DetectionResult], tmp_path: Path) -> None:
     assert coco_results.write(tmp_path / "r.json", values) == len(values)

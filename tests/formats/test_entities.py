@@ -178,7 +178,7 @@ def test_boxes_without_sentences_are_reported_and_folders_must_be_there(tmp_path
         list(entities.read(tmp_path / "Annotations"))
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(sentences=st.binary(max_size=60) | st.text(alphabet="[]/EN#1 ap\n").map(str.encode), xml=st.binary(max_size=60))
 def test_no_bytes_crash_the_reader_of_the_release(sentences: bytes, xml: bytes, tmp_path: Path) -> None:
     values = list(entities.read(release(tmp_path, sentences, xml)))

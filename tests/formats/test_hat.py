@@ -87,7 +87,7 @@ def test_files_that_are_not_there_and_damaged_ones_alone_are_refused(tmp_path: P
         list(hat.read(tmp_path / "1_1.png"))
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=100)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_no_bytes_crash_the_reader(data: st.DataObject, tmp_path: Path) -> None:
     content = bytearray(save(tmp_path / "1_1.png").read_bytes())

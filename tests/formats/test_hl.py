@@ -38,7 +38,7 @@ def test_the_official_rows_are_read_and_survive_being_written(shared: Callable[[
     assert list(hl.read(tmp_path / "again.jsonl")) == values
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=50)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(values=st.lists(rows(), max_size=4))
 def test_what_is_written_is_read(values: list[HLRow], tmp_path: Path) -> None:
     assert hl.write(tmp_path / "a.jsonl", values) == len(values)

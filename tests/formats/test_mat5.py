@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from scipy.io import loadmat, savemat
@@ -68,7 +68,6 @@ def saved(value: Any, compressed: bool = False) -> bytes:
     return file.getvalue()
 
 
-@settings(max_examples=60)
 @given(variables, st.booleans())
 def test_what_scipy_writes_is_read_as_scipy_reads_it(value: Any, compressed: bool) -> None:
     content = saved(value, compressed)
@@ -153,7 +152,6 @@ def test_what_is_not_read_is_named(value: Any, words: str) -> None:
         read_variable(saved(value), "v")
 
 
-@settings(max_examples=100)
 @given(st.data())
 def test_no_bytes_raise_anything_but_invalid_value(data: st.DataObject) -> None:
     content = bytearray(saved({"a": [np.ones((2, 2)), "text"], "b": 3.0}))

@@ -171,7 +171,7 @@ def _mat(path: Path, compressed: bool) -> bytes:
     return path.read_bytes()
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=80)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_no_bytes_crash_the_reader(data: st.DataObject, tmp_path: Path) -> None:
     whole = _mat(tmp_path / data.draw(st.sampled_from(["mouse", "eye"])), compressed=False)

@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from saywhere.core import InvalidFile, InvalidValue, Narrative, Trace, Utterance
@@ -52,7 +52,6 @@ def file_of(tmp_path: Path, rows: list[dict[str, Any]], columns: pa.Schema | Non
     return path
 
 
-@settings(max_examples=60)
 @given(written=st.lists(narratives(), max_size=5), origin=st.sampled_from(["human", "mitr"]))
 def test_what_is_written_is_read_back_equal(
     written: list[Narrative], origin: str, tmp_path_factory: pytest.TempPathFactory

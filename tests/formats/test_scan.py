@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from saywhere.formats._scan import CUT_OFF, keys_of, parts, value_end
@@ -17,7 +17,6 @@ values = st.recursive(
 indents = st.sampled_from([None, 0, 3])
 
 
-@settings(max_examples=50)
 @given(st.lists(values), indents)
 def test_the_items_of_a_list_are_those_that_json_finds(items: list[object], indent: int | None) -> None:
     text = json.dumps(items, indent=indent).encode()
@@ -26,7 +25,6 @@ def test_the_items_of_a_list_are_those_that_json_finds(items: list[object], inde
     assert [part.index for part in found] == list(range(len(items)))
 
 
-@settings(max_examples=50)
 @given(st.dictionaries(st.text(), values), indents, st.booleans())
 def test_the_members_of_an_object_are_those_that_json_finds(
     members: dict[str, object], indent: int | None, ascii_only: bool

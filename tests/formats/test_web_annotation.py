@@ -13,7 +13,7 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from saywhere.core import InvalidValue, Narrative, Trace, Utterance
@@ -74,7 +74,6 @@ def check_target(target: str | dict[str, Any]) -> None:
         assert polylines(selector["value"])
 
 
-@settings(max_examples=60)
 @given(written=st.lists(narratives(), max_size=3))
 def test_every_page_has_what_the_standard_demands(
     written: list[Narrative], tmp_path_factory: pytest.TempPathFactory
@@ -93,7 +92,6 @@ def test_every_page_has_what_the_standard_demands(
             check_target(target)
 
 
-@settings(max_examples=60)
 @given(narrative=narratives())
 def test_trace_and_timing_can_be_read_back_exactly(
     narrative: Narrative, tmp_path_factory: pytest.TempPathFactory

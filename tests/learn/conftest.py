@@ -1,4 +1,4 @@
-"""Tiny recipes, on one thread."""
+"""Tiny recipes."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 import tomllib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -56,12 +56,8 @@ plot = false
 
 
 @pytest.fixture(autouse=True, scope="session")
-def _tiny_tasks() -> Iterator[None]:
+def _tiny_tasks() -> None:
     register_all()
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
 
 
 @pytest.fixture
@@ -118,7 +114,6 @@ def run_python(*arguments: str, timeout_s: float = 240) -> subprocess.CompletedP
     process = subprocess.Popen(
         [sys.executable, *arguments],
         cwd=ROOT,
-        env={**os.environ, "OMP_NUM_THREADS": "1"},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,

@@ -30,7 +30,6 @@ def test_nss_of_a_hand_computed_map() -> None:
 
 
 @given(maps_with_fixations)
-@settings(max_examples=40)
 def test_nss_equals_scipys_z_scores(given_: tuple[np.ndarray, np.ndarray]) -> None:
     saliency, fixated = given_
     score = nss(saliency, fixated)
@@ -81,7 +80,6 @@ def test_auc_judd_with_ties_is_the_benchmark_averaged_over_the_ways_to_break_the
 
 
 @given(maps_with_fixations)
-@settings(max_examples=40)
 def test_auc_judd_exceeds_the_rank_sum_by_at_most_half_a_fixation(given_: tuple[np.ndarray, np.ndarray]) -> None:
     saliency, fixated = given_
     assume(fixated.any() and not fixated.all())
@@ -103,7 +101,6 @@ def test_auc_judd_of_one_fixation_in_the_first_cell(saliency: list[list[float]],
 
 
 @given(maps_with_fixations)
-@settings(max_examples=40)
 def test_auc_judd_lies_between_0_and_1_and_sees_only_the_order(given_: tuple[np.ndarray, np.ndarray]) -> None:
     saliency, fixated = given_
     area = auc_judd(saliency, fixated)
@@ -128,7 +125,6 @@ def test_jitter_comes_from_the_given_generator_and_breaks_ties_only() -> None:
 
 
 @given(pairs_of_maps)
-@settings(max_examples=40)
 def test_cc_equals_pearson(pair: tuple[np.ndarray, np.ndarray]) -> None:
     a, b = pair
     score = cc(a, b)
@@ -143,7 +139,6 @@ def test_cc_equals_pearson(pair: tuple[np.ndarray, np.ndarray]) -> None:
 
 
 @given(pairs_of_maps)
-@settings(max_examples=40)
 def test_kl_equals_scipys_entropy_where_both_maps_are_positive(pair: tuple[np.ndarray, np.ndarray]) -> None:
     model, people = (m + 0.01 * (m.max() or 1.0) for m in pair)
     assert kl(model, people) == pytest.approx(stats.entropy(people.ravel(), model.ravel()), abs=1e-9)
@@ -164,7 +159,6 @@ def test_sim_of_hand_computed_maps() -> None:
 
 
 @given(pairs_of_maps)
-@settings(max_examples=40)
 def test_sim_is_symmetric_between_0_and_1_and_1_for_equal_maps(pair: tuple[np.ndarray, np.ndarray]) -> None:
     a, b = pair
     score = sim(a, b)
@@ -177,7 +171,6 @@ def test_sim_is_symmetric_between_0_and_1_and_1_for_equal_maps(pair: tuple[np.nd
 
 
 @given(maps_with_fixations)
-@settings(max_examples=40)
 def test_points_and_the_map_they_mark_give_the_same_score(given_: tuple[np.ndarray, np.ndarray]) -> None:
     saliency, fixated = given_
     h, w = saliency.shape
@@ -193,7 +186,6 @@ def test_a_point_on_the_far_edge_belongs_to_the_last_cell() -> None:
 
 
 @given(pairs_of_maps, st.floats(1e-3, 1e3))
-@settings(max_examples=40)
 def test_scale_does_not_matter(pair: tuple[np.ndarray, np.ndarray], scale: float) -> None:
     a, b = pair
     for score in (cc, kl, sim):

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from saywhere.core.errors import InvalidValue, UnknownName
@@ -66,7 +66,6 @@ def test_scores_equal_those_of_pycocoevalcap_on_every_image_and_on_the_corpus(ve
     assert each == pytest.approx(vectors["per_image"][THEIR_NAMES[name]], abs=1e-9)
 
 
-@settings(max_examples=40)
 @given(_items_without_empty)
 def test_scores_equal_those_of_pycocoevalcap_on_made_up_captions(items: Items) -> None:
     candidates, references = _split(items)

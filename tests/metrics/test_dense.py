@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from saywhere.core.errors import InvalidValue
@@ -164,7 +164,6 @@ def random_image(rng: np.random.Generator, n_true: int, n_found: int) -> tuple[D
 
 
 @given(st.integers(0, 2**32 - 1), st.lists(st.tuples(st.integers(0, 5), st.integers(0, 6)), min_size=1, max_size=3))
-@settings(max_examples=40)
 def test_dense_map_equals_plain_loops_image_by_image_or_at_once(seed: int, sizes: list[tuple[int, int]]) -> None:
     rng = np.random.default_rng(seed)
     images = [random_image(rng, n_true, n_found) for n_true, n_found in sizes]

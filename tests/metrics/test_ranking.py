@@ -5,7 +5,7 @@ import string
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
@@ -216,7 +216,6 @@ def test_rbo_approaches_average_agreement_at_the_first_rank_as_p_falls() -> None
 
 
 @given(st.lists(st.tuples(tied_rankings, tied_rankings), min_size=1, max_size=5))
-@settings(max_examples=40)
 def test_ranking_classes_average_the_functions(pairs: list[tuple[list[object], list[object]]]) -> None:
     overlap, top, biased = AverageOverlap(3), IoUAt(2), RankBiasedOverlap(0.9)
     for metric in (overlap, top, biased):

@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from pycocotools import mask as coco_mask
@@ -57,7 +57,6 @@ def test_box_iou_equals_pycocotools() -> None:
 
 
 @given(st.lists(boxes, max_size=5), st.lists(boxes, max_size=5))
-@settings(max_examples=40)
 def test_box_iou_is_symmetric_and_between_0_and_1(a: list[list[float]], b: list[list[float]]) -> None:
     ious = box_iou(a, b)
     assert ious.shape == (len(a), len(b))
@@ -66,14 +65,12 @@ def test_box_iou_is_symmetric_and_between_0_and_1(a: list[list[float]], b: list[
 
 
 @given(st.lists(st.tuples(boxes, boxes), min_size=1, max_size=5))
-@settings(max_examples=40)
 def test_paired_iou_is_the_diagonal_of_the_matrix(pairs: list[tuple[list[float], list[float]]]) -> None:
     a, b = [p for p, _ in pairs], [q for _, q in pairs]
     np.testing.assert_array_equal(paired_box_iou(a, b), np.diagonal(box_iou(a, b)))
 
 
 @given(mask_pairs)
-@settings(max_examples=40)
 def test_mask_iou_equals_pycocotools_and_counts_two_empty_masks_as_equal(pair: tuple[np.ndarray, np.ndarray]) -> None:
     a, b = pair
     if not (a | b).any():
@@ -105,7 +102,6 @@ def test_an_empty_target_follows_grefcoco() -> None:
 
 
 @given(st.lists(mask_pairs, min_size=1, max_size=6))
-@settings(max_examples=40)
 def test_mask_metrics_are_the_same_one_by_one(pairs: list[tuple[np.ndarray, np.ndarray]]) -> None:
     predicted, target = [p for p, _ in pairs], [t for _, t in pairs]
     for function, metric in ((ciou, CIoU()), (giou, GIoU())):

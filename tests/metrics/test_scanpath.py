@@ -5,7 +5,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 import shapely
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy.spatial.distance import directed_hausdorff
@@ -46,7 +46,6 @@ def cells(path: np.ndarray, columns: int, rows: int) -> list[object]:
 
 
 @given(paths, paths)
-@settings(max_examples=40)
 def test_dtw_and_frechet_equal_the_plain_table(a: np.ndarray, b: np.ndarray) -> None:
     assert scanpath_distance(a, b, "dtw") == pytest.approx(plain_walk(a, b, lambda x, y: x + y))
     assert scanpath_distance(a, b, "frechet") == pytest.approx(plain_walk(a, b, max))
@@ -68,7 +67,6 @@ def test_hausdorff_equals_scipy(a: np.ndarray, b: np.ndarray) -> None:
 
 
 @given(paths, paths)
-@settings(max_examples=40)
 def test_edit_equals_the_recursive_definition(a: np.ndarray, b: np.ndarray) -> None:
     one, other = cells(a, 3, 2), cells(b, 3, 2)
     expected = plain_edit(one, other) / max(len(one), len(other))
@@ -97,7 +95,6 @@ def test_aspect_turns_widths_into_heights() -> None:
 
 @pytest.mark.parametrize("method", METHODS)
 @given(paths, paths)
-@settings(max_examples=40)
 def test_every_distance_is_symmetric_not_negative_and_0_to_itself(method: Method, a: np.ndarray, b: np.ndarray) -> None:
     assert scanpath_distance(a, b, method) == pytest.approx(scanpath_distance(b, a, method))
     assert scanpath_distance(a, b, method) >= 0
@@ -105,7 +102,6 @@ def test_every_distance_is_symmetric_not_negative_and_0_to_itself(method: Method
 
 
 @given(paths, paths)
-@settings(max_examples=40)
 def test_the_distances_are_ordered(a: np.ndarray, b: np.ndarray) -> None:
     dtw, frechet, hausdorff, edit = (scanpath_distance(a, b, method) for method in METHODS)
     assert hausdorff <= frechet + 1e-12

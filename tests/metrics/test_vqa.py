@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from saywhere.core.answers import normalise_answer, soft_scores
@@ -107,7 +107,6 @@ def test_accuracy_is_broken_down_by_both_types() -> None:
 
 
 @given(st.lists(st.tuples(answers, people, st.sampled_from(["yes/no", "number", "other"])), min_size=1, max_size=6))
-@settings(max_examples=40)
 def test_accuracy_is_the_same_one_by_one(items: list[tuple[str, list[str], str]]) -> None:
     metric = VQAAccuracy()
     metric.update(["x"], [["x", "x"]])
@@ -151,7 +150,6 @@ def test_yes_no_ratios_of_nothing_are_nan() -> None:
 
 
 @given(st.lists(st.tuples(st.booleans(), st.booleans()), min_size=1))
-@settings(max_examples=40)
 def test_yes_no_scores_are_the_same_one_by_one(pairs: list[tuple[bool, bool]]) -> None:
     metric = YesNo()
     metric.update([True], [True])

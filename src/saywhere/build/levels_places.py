@@ -64,12 +64,6 @@ PLACES: dict[str, tuple[str, ...]] = {
     "zoo": ("zoo", "enclosure", "exhibit"),
 }  # fmt: skip
 """Each place with the lemmas that name it."""
-INDOORS = frozenset(
-    {
-        "bathroom", "bedroom", "church", "dining room", "house", "kitchen", "living room", "museum", "office",
-        "restaurant", "school", "store",
-    }
-)  # fmt: skip
 _PLACE_OF = {name: place for place, names in PLACES.items() for name in names}
 _AT_ONCE = 256
 

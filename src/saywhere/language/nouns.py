@@ -10,8 +10,6 @@ from typing import Any
 from saywhere.core.types import Progress
 from saywhere.language.phrases import english
 
-"""Called with how many texts are done, and how many there are."""
-
 # Nouns that name an amount of the things that follow them, and nouns that name the photo or a place in it.
 _AMOUNTS = frozenset(
     ("group", "couple", "bunch", "pair", "lot", "number", "piece", "kind", "type", "variety", "set", "row", "part")
@@ -62,13 +60,6 @@ def _phrases(doc: Any) -> list[str]:
         if len(chunk) < len(with_more) <= _LONGEST_PHRASE:
             found.append(with_more.text.rstrip(" .,;:!?"))
     return list(dict.fromkeys(found))
-
-
-def _name(token: Any) -> str:
-    first = token.i
-    while first > 0 and token.doc[first - 1].dep_ == "compound" and token.doc[first - 1].head.i <= token.i:
-        first -= 1
-    return " ".join([part.text for part in token.doc[first : token.i]] + [token.lemma_]).lower()
 
 
 def _lowered(sentences: Iterable[str]) -> list[str]:

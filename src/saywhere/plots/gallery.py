@@ -23,16 +23,14 @@ from saywhere.plots.page import (
     _Album,
     _article,
     _asset,
-    _digest,
     _path,
     _Picture,
-    _safe,
     _ShownNarrative,
     _style,
 )
 from saywhere.plots.photo import near_strokes, view_xyxy
 from saywhere.plots.seen import ShownPhoto, own_colours, phrase_colours
-from saywhere.plots.text import shortened
+from saywhere.plots.text import digest, safe, shortened
 
 _MOST_PIECES = 120
 _TAB = 44.0  # Side of a number's square on a photo, in drawing units.
@@ -58,15 +56,15 @@ def gallery_html(
     page = _Page()
     shown = [page.entry(seen) for seen in entries]
     style, script = page.style(), _asset("page.js")
-    policy = f"default-src 'none'; img-src data:; style-src {_digest(style)}; script-src {_digest(script)}"
+    policy = f"default-src 'none'; img-src data:; style-src {digest(style)}; script-src {digest(script)}"
     facts = [counted(len(shown), "photo"), *([about] if about else [])]
     return Template(_asset("gallery.html")).substitute(
-        title=_safe(title),
+        title=safe(title),
         policy=f"{policy}; base-uri 'none'; form-action 'none'",
         style=style,
         script=script,
         photos="\n".join(page.album.images),
-        about=_safe(" · ".join(facts)),
+        about=safe(" · ".join(facts)),
         entries="\n".join([*shown, _failed(failed or {})]),
     )
 
@@ -89,14 +87,14 @@ class _Page:
         parts += [self._grounded(seen, picture, seen.grounded)] if seen.grounded is not None else []
         whole = f'<p class="whole" dir="auto">{_caption(seen.whole)}</p>' if seen.whole else ""
         whole += _levels(seen.levels) + (_nearest(seen.whole) if seen.whole else "")
-        missing = f'<p class="note">{_safe(shortened(picture.missing, 120))}</p>' if picture.missing else ""
+        missing = f'<p class="note">{safe(shortened(picture.missing, 120))}</p>' if picture.missing else ""
         narrated = ""
         if seen.narrated is not None:
             named = replace(seen.narrated, image_id="Narrated from the photo alone")
             narrated = _article(number, _ShownNarrative.of(named, picture))
         return f"""<section class="entry" aria-labelledby="entry-{number}">
-<header><h2 id="entry-{number}">{_safe(seen.title)}</h2>
-<p class="about">{_safe(seen.about)}</p>{whole}{missing}</header>
+<header><h2 id="entry-{number}">{safe(seen.title)}</h2>
+<p class="about">{safe(seen.about)}</p>{whole}{missing}</header>
 <div class="parts">
 {"".join(parts)}
 </div>
@@ -145,18 +143,18 @@ class _Page:
         marks, spans = [], []
         for phrase, colours in zip(phrases, phrase_colours(phrases), strict=True):
             if phrase.box_xyxy is None or colours is None:
-                spans.append(f'<span class="doubt">{_safe(phrase.text)}</span>')
+                spans.append(f'<span class="doubt">{safe(phrase.text)}</span>')
                 continue
             name = self._colour(*colours)
             marks.append(_outline(corners(phrase.box_xyxy), picture, name))
-            spans.append(f'<span class="phrase {name}">{_safe(phrase.text)}</span>')
+            spans.append(f'<span class="phrase {name}">{safe(phrase.text)}</span>')
         heading = "A text, found in the photo" if marks else "A text that was not found in the photo"
         drawing = _drawing(picture, f"{seen.title}, with the places of: {shortened(grounded.text, 200)}", marks)
         return _part(heading, drawing, f'<p class="phrases" dir="auto">{" ".join(spans)}</p>')
 
 
 def _part(heading: str, drawing: str, text: str) -> str:
-    return f'<figure class="part"><h3>{_safe(heading)}</h3>{drawing}<figcaption>{text}</figcaption></figure>\n'
+    return f'<figure class="part"><h3>{safe(heading)}</h3>{drawing}<figcaption>{text}</figcaption></figure>\n'
 
 
 def _drawing(picture: _Picture, label: str, marks: Sequence[str], trace: Trace | None = None) -> str:
@@ -165,7 +163,7 @@ def _drawing(picture: _Picture, label: str, marks: Sequence[str], trace: Trace |
     view = f"{x1 * _WIDTH:.1f} {y1 * height:.1f} {(x2 - x1) * _WIDTH:.1f} {(y2 - y1) * height:.1f}"
     ground = f'<rect class="canvas" width="{_WIDTH:g}" height="{height:.1f}"/>'
     photo = f'<use href="#{picture.name}"/>' if picture.name else ground
-    return f'<svg viewBox="{view}" role="img" aria-label="{_safe(label)}">{photo}{"".join(marks)}</svg>'
+    return f'<svg viewBox="{view}" role="img" aria-label="{safe(label)}">{photo}{"".join(marks)}</svg>'
 
 
 def _outline(points_xy: Floats, picture: _Picture, name: str) -> str:
@@ -183,13 +181,13 @@ def _tab(points_xy: Floats, picture: _Picture, name: str, number: int) -> str:
 
 def _caption(caption: Caption) -> str:
     if caption.sure:
-        return _safe(caption.text)
-    return f'<span class="doubt">{_safe(caption.text)}</span><span class="unsure">unsure</span>'
+        return safe(caption.text)
+    return f'<span class="doubt">{safe(caption.text)}</span><span class="unsure">unsure</span>'
 
 
 def _levels(levels: Sequence[Caption]) -> str:
     """What is told of the whole photo above objects, level by level."""
-    rows = "".join(f'<div><dt>{_safe(one.level)}</dt><dd dir="auto">{_caption(one)}</dd></div>' for one in levels)
+    rows = "".join(f'<div><dt>{safe(one.level)}</dt><dd dir="auto">{_caption(one)}</dd></div>' for one in levels)
     return f'<dl class="levels">{rows}</dl>' if rows else ""
 
 
@@ -197,7 +195,7 @@ def _nearest(caption: Caption) -> str:
     """What it may have meant, for captions to be doubted."""
     if caption.sure or not caption.nearest:
         return ""
-    items = "".join(f"<li>{_safe(near.sentence)}</li>" for near in caption.nearest)
+    items = "".join(f"<li>{safe(near.sentence)}</li>" for near in caption.nearest)
     return f"<details><summary>nearest sentences it knows</summary><ul>{items}</ul></details>"
 
 
@@ -205,6 +203,6 @@ def _failed(failed: Mapping[str, str]) -> str:
     if not failed:
         return ""
     items = "".join(
-        f"<li>{_safe(name)}: {_safe(shortened(reason, _LONGEST_REASON))}</li>" for name, reason in failed.items()
+        f"<li>{safe(name)}: {safe(shortened(reason, _LONGEST_REASON))}</li>" for name, reason in failed.items()
     )
     return f'<section class="failed"><h2>Not shown</h2><ul>{items}</ul></section>'

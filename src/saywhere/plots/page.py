@@ -12,7 +12,6 @@ import hashlib
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from html import escape
 from importlib.resources import files
 from itertools import pairwise
 from pathlib import Path
@@ -26,7 +25,7 @@ from saywhere.core.types import Floats
 from saywhere.plots.colour import TimeScale, hex_colours
 from saywhere.plots.facts import counted, drawn_boxes, notes_on, summary, word_time_s
 from saywhere.plots.photo import Photo, PhotoLike, load_photo, near_strokes, view_xyxy
-from saywhere.plots.text import printable, shortened
+from saywhere.plots.text import digest, safe, shortened
 
 LONGEST_PX = 1024
 """Photos are shrunk to this."""
@@ -54,9 +53,9 @@ def page_html(items: Iterable[tuple[Narrative, PhotoLike]], title: str = "Narrat
     shown = [(narrative, album.add(photo)) for narrative, photo in items]
     n_images = len({(narrative.dataset_id, narrative.image_id) for narrative, _ in shown})
     style, script = _style(), _asset("page.js")
-    policy = f"default-src 'none'; img-src data:; style-src {_digest(style)}; script-src {_digest(script)}"
+    policy = f"default-src 'none'; img-src data:; style-src {digest(style)}; script-src {digest(script)}"
     return Template(_asset("page.html")).substitute(
-        title=_safe(title),
+        title=safe(title),
         policy=f"{policy}; base-uri 'none'; form-action 'none'",
         style=style,
         script=script,
@@ -146,10 +145,10 @@ def _article(number: int, scene: _ShownNarrative) -> str:
         "pieces": [start_s for start_s, _ in pieces],
     }
     return f"""<article class="narrative" aria-labelledby="title-{number}">
-<header><h2 id="title-{number}">{_safe(narrative.image_id)}</h2><p class="about">{_safe(about)}</p></header>
+<header><h2 id="title-{number}">{safe(narrative.image_id)}</h2><p class="about">{safe(about)}</p></header>
 <div class="stage">
 {_drawing(scene, [line for _, line in pieces])}
-{f'<p class="missing">{_safe(shortened(missing, 120))}</p>' if missing else ""}{_player(scene)}
+{f'<p class="missing">{safe(shortened(missing, 120))}</p>' if missing else ""}{_player(scene)}
 </div>
 <div class="text">
 {_caption(scene)}{_notes(narrative)}<p class="spoken" aria-live="polite"></p>
@@ -162,7 +161,7 @@ def _drawing(scene: _ShownNarrative, pieces: Sequence[str]) -> str:
     height = scene.picture.height
     x1, y1, x2, y2 = np.array(view_xyxy(scene.narrative.trace)) * [_WIDTH, height, _WIDTH, height]
     view = f"{x1:.1f} {y1:.1f} {x2 - x1:.1f} {y2 - y1:.1f}"
-    label = _safe(f"{scene.narrative.image_id}, with the trace of {scene.who}")
+    label = safe(f"{scene.narrative.image_id}, with the trace of {scene.who}")
     lines = [f'<svg viewBox="{view}" role="img" aria-label="{label}">']
     if scene.picture.name:
         lines.append(f'<use href="#{scene.picture.name}"/>')
@@ -215,7 +214,7 @@ def _boxes(scene: _ShownNarrative) -> Iterator[str]:
 
 
 def _player(scene: _ShownNarrative) -> str:
-    label = _safe(f"Time in the narrative of {scene.who} on {scene.narrative.image_id}")
+    label = safe(f"Time in the narrative of {scene.who} on {scene.narrative.image_id}")
     span = f'min="{scene.scale.start_s}" max="{scene.scale.end_s}"'
     speeds = "".join(f'<option value="{n}"{" selected" * (n == 1)}>{text}</option>' for n, text in _SPEEDS)
     return f"""<div class="player" hidden>
@@ -233,13 +232,13 @@ def _caption(scene: _ShownNarrative) -> str:
     spans = []
     for word, located in zip(scene.words, scene.boxes.located.tolist(), strict=True):
         kind = scene.colour(word_time_s(word)) if located else "nowhere"
-        spans.append(f'<span class="word {kind}">{_safe(word.text)}</span>')
+        spans.append(f'<span class="word {kind}">{safe(word.text)}</span>')
     role = 'tabindex="0" role="group" aria-label="Caption" aria-describedby="how"'
     return f'<p class="caption" dir="auto" {role}>{" ".join(spans)}</p>\n'
 
 
 def _notes(narrative: Narrative) -> str:
-    return "".join(f'<p class="note" dir="auto">{_safe(note)}</p>\n' for note in notes_on(narrative))
+    return "".join(f'<p class="note" dir="auto">{safe(note)}</p>\n' for note in notes_on(narrative))
 
 
 def _path(points: Floats) -> str:
@@ -262,13 +261,3 @@ def _style() -> str:
 
 def _asset(name: str) -> str:
     return files("saywhere.plots").joinpath(name).read_text(encoding="utf-8")
-
-
-def _digest(content: str) -> str:
-    """How a content security policy names one inline style or script."""
-    return f"'sha256-{base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()}'"
-
-
-def _safe(text: str) -> str:
-    """Any text as text of the page, inside elements and quoted attributes."""
-    return escape(printable(text), quote=True)

@@ -1,9 +1,12 @@
-"""Text on figures: any characters in, no warning and no surprise out."""
+"""Text on figures and pages: any characters in, no warning and no surprise out."""
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import unicodedata
 from functools import lru_cache
+from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,6 +20,16 @@ _NO_GLYPH = "\N{WHITE SQUARE}"
 def printable(text: str) -> str:
     """The text on one line, control characters and half characters (lone surrogates) replaced by �."""
     return "".join(" " if c.isspace() else _UNREADABLE if unicodedata.category(c) in ("Cc", "Cs") else c for c in text)
+
+
+def safe(text: str) -> str:
+    """Any text as text of a page, inside elements and quoted attributes."""
+    return escape(printable(text), quote=True)
+
+
+def digest(content: str) -> str:
+    """How a content security policy names one inline style or script."""
+    return f"'sha256-{base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()}'"
 
 
 def drawable(text: str) -> str:

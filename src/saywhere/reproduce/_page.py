@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import base64
-import hashlib
 from collections.abc import Sequence
-from html import escape
 from importlib.resources import files
 from pathlib import Path
 from string import Template
 
 from saywhere.core.errors import InvalidFile
 from saywhere.plots.heats import heading_words
-from saywhere.plots.text import printable
+from saywhere.plots.text import digest, safe
 from saywhere.reproduce._cells import (
     NOTHING,
     SYMBOLS,
@@ -49,24 +47,24 @@ def page(report: Report, folder: Path) -> str:
     """folder: where the report is, with its pictures."""
     style = _asset("saywhere.plots", "page.css") + _asset("saywhere.reproduce", "report.css")
     return Template(_asset("saywhere.reproduce", "report.html")).substitute(
-        title=_safe(report.title),
-        policy=f"default-src 'none'; img-src data:; style-src {_digest(style)}; base-uri 'none'; form-action 'none'",
+        title=safe(report.title),
+        policy=f"default-src 'none'; img-src data:; style-src {digest(style)}; base-uri 'none'; form-action 'none'",
         style=style,
-        opening=_safe(opening(report)),
-        facts=_safe(key_facts(report)),
+        opening=safe(opening(report)),
+        facts=safe(key_facts(report)),
         sections="\n".join(_part(part, folder) for part in parts_of(report, "Lighter")),
     )
 
 
 def _part(part: Chapter, folder: Path) -> str:
     about = [*part.about, *([part.page_about] if part.page_about else [])]
-    paragraphs = "".join(f"<p>{_safe(text)}</p>" for text in about)
+    paragraphs = "".join(f"<p>{safe(text)}</p>" for text in about)
     content = []
     for name, blocks in part.groups.items():
-        content += [f'<h3 class="group-name">{_safe(name)}</h3>'] if name else []
+        content += [f'<h3 class="group-name">{safe(name)}</h3>'] if name else []
         content += [_block(block, 4 if name else 3, folder) for block in blocks]
     inner = "\n".join(content)
-    return f'<section class="part"><h2>{_safe(part.title)}</h2>{paragraphs}\n{inner}\n</section>'
+    return f'<section class="part"><h2>{safe(part.title)}</h2>{paragraphs}\n{inner}\n</section>'
 
 
 def _block(block: Content, level: int, folder: Path) -> str:
@@ -84,9 +82,9 @@ def _block(block: Content, level: int, folder: Path) -> str:
         case Shown():
             return _shown(block, level, folder)
         case Remarks():
-            return f'<ul class="remarks">{"".join(f"<li>{_safe(text)}</li>" for text in block.texts)}</ul>'
+            return f'<ul class="remarks">{"".join(f"<li>{safe(text)}</li>" for text in block.texts)}</ul>'
         case Settings():
-            rows = "".join(f'<tr><th scope="row">{_safe(n)}</th><td>{_safe(v)}</td></tr>' for n, v in block.rows)
+            rows = "".join(f'<tr><th scope="row">{safe(n)}</th><td>{safe(v)}</td></tr>' for n, v in block.rows)
             return f'<div class="card scroll"><table class="settings"><tbody>{rows}</tbody></table></div>'
 
 
@@ -97,9 +95,9 @@ def _claims(claims: Sequence[Claim], with_tests: bool, label: str) -> str:
         kind = claim.verdict.replace(" ", "-")
         rows.append(
             f'<tr><td><span class="verdict {kind}"><span aria-hidden="true">{SYMBOLS[claim.verdict]}</span> '
-            f'{claim.verdict}</span></td><th scope="row">{_safe(claim.text)}</th>'
-            f'<td class="rows">{_safe(claim.better)} {_BEATS} {_safe(claim.worse)}'
-            f'<span class="sub">{_safe(claim.measure)}</span></td>'
+            f'{claim.verdict}</span></td><th scope="row">{safe(claim.text)}</th>'
+            f'<td class="rows">{safe(claim.better)} {_BEATS} {safe(claim.worse)}'
+            f'<span class="sub">{safe(claim.measure)}</span></td>'
             f'<td class="number">{mean}<span class="sub">{interval}</span></td>'
             f"{_tests(claim) if with_tests else ''}</tr>"
         )
@@ -113,7 +111,7 @@ def _claims(claims: Sequence[Claim], with_tests: bool, label: str) -> str:
 
 
 def _tests(claim: Claim) -> str:
-    t, flips = _safe(probability(claim.p)), _safe(probability(claim.p_flips))
+    t, flips = safe(probability(claim.p)), safe(probability(claim.p_flips))
     return f'<td class="number">{t}<span class="sub">{flips}</span></td>'
 
 
@@ -123,15 +121,15 @@ def _table(table: Grid, level: int) -> str:
         which = "lower is better" if heading.lower_is_better else "higher is better"
         arrow = f'<span aria-hidden="true">{heading.arrow}</span><span class="spoken">, {which}</span>'
         span = ' colspan="2"' if heading.has_paper else ""
-        groups.append(f'<th class="group" scope="colgroup"{span}>{_safe(heading.name)} {arrow}</th>')
+        groups.append(f'<th class="group" scope="colgroup"{span}>{safe(heading.name)} {arrow}</th>')
         heads.append('<th class="number" scope="col">ours</th>')
         heads += ['<th class="number paper" scope="col">paper</th>'] if heading.has_paper else []
-    first = f'<th scope="col">{_safe(table.rows_are)}</th>'
+    first = f'<th scope="col">{safe(table.rows_are)}</th>'
     head = f'<tr><td></td>{"".join(groups)}</tr><tr class="heads">{first}{"".join(heads)}</tr>'
-    body = "".join(f'<tr><th scope="row">{_safe(name)}</th>{"".join(map(_cell, row))}</tr>' for name, row in table.rows)
+    body = "".join(f'<tr><th scope="row">{safe(name)}</th>{"".join(map(_cell, row))}</tr>' for name, row in table.rows)
     content = f'<table class="scores"><thead>{head}</thead><tbody>{body}</tbody></table>'
-    notes = "".join(f'<p class="note">{_safe(note)}</p>' for note in table.notes)
-    return f'<h{level}>{_safe(table.title)}</h{level}><div class="fit">{_scrolled(table.title, content)}</div>{notes}'
+    notes = "".join(f'<p class="note">{safe(note)}</p>' for note in table.notes)
+    return f'<h{level}>{safe(table.title)}</h{level}><div class="fit">{_scrolled(table.title, content)}</div>{notes}'
 
 
 def _cell(cell: Cell) -> str:
@@ -148,23 +146,23 @@ def _sweep(sweep: Sweep, name: str, level: int, folder: Path) -> str:
         numbers = "".join(
             f'<td class="number">{cell.mean}<span class="sub">{cell.interval}</span></td>' for cell in cells
         )
-        body += f'<tr><th scope="row">{_safe(row)}</th>{numbers}</tr>'
-    head = f'<tr><th scope="col">{_safe(sweep.across)}</th>{heads}</tr>'
+        body += f'<tr><th scope="row">{safe(row)}</th>{numbers}</tr>'
+    head = f'<tr><th scope="col">{safe(sweep.across)}</th>{heads}</tr>'
     table = f'<table class="scores sweep"><thead>{head}</thead><tbody>{body}</tbody></table>'
-    title = f"<h{level}>{_safe(sweep.title)}</h{level}>"
+    title = f"<h{level}>{safe(sweep.title)}</h{level}>"
     return f'{title}{_plot(about_sweep(sweep), name, folder)}<div class="fit">{_scrolled(sweep.title, table)}</div>'
 
 
 def _figure(figure: Illustration, level: int, folder: Path) -> str:
     """At its own size, because it has letters; it scrolls by itself."""
-    image = f'<img src="{_data(figure.picture, folder)}" width="{_width(figure, folder)}" alt="{_safe(figure.alt)}">'
+    image = f'<img src="{_data(figure.picture, folder)}" width="{_width(figure, folder)}" alt="{safe(figure.alt)}">'
     if figure.dark:
         source = f'<source media="(prefers-color-scheme: dark)" srcset="{_data(figure.dark, folder)}">'
         image = f"<picture>{source}{image}</picture>"
     kind = "drawn" if figure.dark else "drawn bright"
-    shown = f'<div class="card {kind} scroll" tabindex="0" role="region" aria-label="{_safe(figure.title)}">'
-    caption = f'<p class="note reading">{_safe(figure.caption)}</p>' if figure.caption else ""
-    return f'<h{level}>{_safe(figure.title)}</h{level}><div class="fit">{shown}{image}</div></div>{caption}'
+    shown = f'<div class="card {kind} scroll" tabindex="0" role="region" aria-label="{safe(figure.title)}">'
+    caption = f'<p class="note reading">{safe(figure.caption)}</p>' if figure.caption else ""
+    return f'<h{level}>{safe(figure.title)}</h{level}><div class="fit">{shown}{image}</div></div>{caption}'
 
 
 def _width(figure: Illustration, folder: Path) -> int:
@@ -174,18 +172,18 @@ def _width(figure: Illustration, folder: Path) -> int:
 def _shown(shown: Shown, level: int, folder: Path) -> str:
     """A picture of photos with what is said beneath or beside it."""
     one = shown.illustration
-    image = f'<img src="{_data(one.picture, folder)}" alt="{_safe(one.alt)}">'
+    image = f'<img src="{_data(one.picture, folder)}" alt="{safe(one.alt)}">'
     heading = ""
     if one.kind == "heats":
         words = heading_words(one.title, one.marked)
-        said = " ".join(f"<mark>{_safe(word)}</mark>" if marked else _safe(word) for word, marked in words)
+        said = " ".join(f"<mark>{safe(word)}</mark>" if marked else safe(word) for word, marked in words)
         heading = f'<p class="caption asked" dir="auto">{said}</p>'
     elif one.title:
-        heading = f"<h{level}>{_safe(one.title)}</h{level}>"
+        heading = f"<h{level}>{safe(one.title)}</h{level}>"
     sure = any(line.confidence is not None for line in one.lines)
     judged = any(line.good is not None for line in one.lines)
     items = "".join(_line(line, sure, judged) for line in one.lines)
-    notes = "".join(f'<p class="note" dir="auto">{_safe(note)}</p>' for note in (one.caption, *one.notes) if note)
+    notes = "".join(f'<p class="note" dir="auto">{safe(note)}</p>' for note in (one.caption, *one.notes) if note)
     text = f'<div>{heading}{notes}<ul class="said">{items}</ul></div>'
     label = f"{one.kind} {shown.number}"
     return f'<article class="card example {one.kind}" aria-label="{label}">{image}{text}</article>'
@@ -200,22 +198,22 @@ def _line(line: Line, sure: bool, judged: bool) -> str:
         beside += (
             f' <span class="{word}"><span aria-hidden="true">{sign}</span><span class="spoken">{word}</span></span>'
         )
-    label = f'<span class="level">{_safe(line.label)}</span><span class="sure">{beside}</span>'
-    return f'<li>{label}<span class="caption" dir="auto">{_safe(line.text) or NOTHING}</span></li>'
+    label = f'<span class="level">{safe(line.label)}</span><span class="sure">{beside}</span>'
+    return f'<li>{label}<span class="caption" dir="auto">{safe(line.text) or NOTHING}</span></li>'
 
 
 def _scrolled(label: str, content: str) -> str:
     """What may be wider than a phone scrolls by itself, with the keyboard, too."""
-    return f'<div class="card scroll" tabindex="0" role="region" aria-label="{_safe(label)}">{content}</div>'
+    return f'<div class="card scroll" tabindex="0" role="region" aria-label="{safe(label)}">{content}</div>'
 
 
 def _plot(label: str, name: str, folder: Path) -> str:
     light, dark = (f"{PICTURES}/{name}-{paper}.png" for paper in ("light", "dark"))
-    content = f'<img src="{_data(light, folder)}" alt="{_safe(label)}">'
+    content = f'<img src="{_data(light, folder)}" alt="{safe(label)}">'
     if (folder / dark).exists():
         source = f'<source media="(prefers-color-scheme: dark)" srcset="{_data(dark, folder)}">'
         content = f"<picture>{source}{content}</picture>"
-    return f'<div class="card plot scroll" tabindex="0" role="region" aria-label="{_safe(label)}">{content}</div>'
+    return f'<div class="card plot scroll" tabindex="0" role="region" aria-label="{safe(label)}">{content}</div>'
 
 
 def _asset(package: str, name: str) -> str:
@@ -232,13 +230,3 @@ def _read(picture: str, folder: Path) -> bytes:
         return (folder / picture).read_bytes()
     except OSError as error:
         raise InvalidFile(folder / picture, f"is a picture of the report, but cannot be read: {error}") from error
-
-
-def _digest(content: str) -> str:
-    """How a content security policy names one inline style."""
-    return f"'sha256-{base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()}'"
-
-
-def _safe(text: str) -> str:
-    """Any text as text of the page, inside elements and quoted attributes."""
-    return escape(printable(text), quote=True)

@@ -75,18 +75,20 @@ def create_study_app(settings: StudioSettings) -> FastAPI:
     """A server for participants of a study: its page, and nothing else of the Studio. It needs no model."""
     if settings.study is None:
         raise InvalidValue("study", "is not set")
-    entrance = APIRouter()
-    entrance.get("/", include_in_schema=False)(routes_study.study_page)
-    return _server(settings, [entrance, routes_study.router])
+    return _server(settings, [_entrance(routes_study.study_page), routes_study.router])
 
 
 def create_collect_app(settings: StudioSettings) -> FastAPI:
     """A server for the annotators of a collection: its page, and nothing else of the Studio. It needs no model."""
     if settings.collection is None:
         raise InvalidValue("collection", "is not set")
+    return _server(settings, [_entrance(routes_collect.collect_page), routes_collect.router])
+
+
+def _entrance(page: Callable[[], FileResponse]) -> APIRouter:
     entrance = APIRouter()
-    entrance.get("/", include_in_schema=False)(routes_collect.collect_page)
-    return _server(settings, [entrance, routes_collect.router])
+    entrance.get("/", include_in_schema=False)(page)
+    return entrance
 
 
 def _server(

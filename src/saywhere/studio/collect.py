@@ -20,6 +20,7 @@ import msgspec
 from saywhere.atomic import write_atomic
 from saywhere.core.errors import InvalidFile, InvalidValue
 from saywhere.studio.collect_answers import AnswerLog
+from saywhere.studio.participants import check_shown
 
 COLLECTION, PHOTOS, ANSWERS = "collection.json", "photos", "answers.jsonl"
 TITLE = "Describe these pictures"
@@ -63,14 +64,14 @@ class Collection:
     photos: tuple[CollectedPhoto, ...] = ()
 
     def __post_init__(self) -> None:
-        _text("title", self.title, MOST_TITLE)
+        check_shown("title", self.title, MOST_TITLE)
         if not 1 <= self.annotators <= MOST_ANNOTATORS:
             raise InvalidValue("annotators", f"are {self.annotators} a photo, not 1 … {MOST_ANNOTATORS}")
         if not 1 <= len(self.levels) <= MOST_LEVELS:
             raise InvalidValue("levels", f"are {len(self.levels)}, not 1 … {MOST_LEVELS}")
         for level, question in self.levels.items():
             _check_level(level)
-            _text(f"question of the level {level}", question, MOST_QUESTION)
+            check_shown(f"question of the level {level}", question, MOST_QUESTION)
         for what in ("id", "file_name"):
             names = [getattr(photo, what) for photo in self.photos]
             if len(set(names)) != len(names):
@@ -173,10 +174,3 @@ def _check_level(level: str) -> None:
     if level == OBJECT:
         hint = "object captions are joined by: saywhere collect export --captions FILE"
         raise InvalidValue("level", "object is not asked for", hint)
-
-
-def _text(what: str, text: str, most: int) -> None:
-    if not text.strip():
-        raise InvalidValue(what, "is empty")
-    if len(text) > most:
-        raise InvalidValue(what, f"has {len(text):,} characters; at most {most:,} are shown")

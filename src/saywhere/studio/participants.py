@@ -23,6 +23,14 @@ def participant_code(typed: str) -> str:
     return code.upper()
 
 
+def check_shown(what: str, text: str, most: int) -> None:
+    """InvalidValue unless a text that participants see says something, and is not too long."""
+    if not text.strip():
+        raise InvalidValue(what, "is empty")
+    if len(text) > most:
+        raise InvalidValue(what, f"has {len(text):,} characters; at most {most:,} are shown")
+
+
 def check_participant(code: str, seconds: float | None) -> None:
     """InvalidValue unless a kept line is by somebody who can be, and took a time that can be."""
     if not _CODE.fullmatch(code):

@@ -9,7 +9,7 @@ from fastapi import APIRouter, Depends, Path, Request, Response
 from fastapi.responses import FileResponse
 
 from saywhere.studio.collect import advice
-from saywhere.studio.collect_answers import MOST_TEXT, AnnotatorAnswer, Task
+from saywhere.studio.collect_answers import MOST_TEXT, Task
 from saywhere.studio.collect_desk import AnnotatorProgress, CollectDesk
 from saywhere.studio.collect_messages import (
     AnsweredReply,
@@ -111,7 +111,3 @@ def _task(desk: CollectDesk, task: Task) -> dict[str, Any]:
         "width": info.width,
         "height": info.height,
     }
-
-
-def _said(answer: AnnotatorAnswer) -> dict[str, Any]:
-    return {"text": answer.text, "confidence": answer.confidence}

@@ -28,6 +28,7 @@ from PIL import Image, UnidentifiedImageError
 from saywhere.atomic import write_atomic
 from saywhere.core.attention import AttentionMap
 from saywhere.core.errors import InvalidFile, InvalidValue
+from saywhere.studio.participants import check_shown
 from saywhere.vision.photo import PhotoLike, read_photo
 
 Side = Literal["a", "b"]
@@ -223,10 +224,10 @@ def _written(path: Path) -> _Written:
 
 def _check(written: _Written) -> None:
     """Everything but photos and maps."""
-    _text("title", written.title, MOST_TITLE)
-    _text("question", written.question, MOST_QUESTION)
+    check_shown("title", written.title, MOST_TITLE)
+    check_shown("question", written.question, MOST_QUESTION)
     for side, name in (("a", written.models.a), ("b", written.models.b)):
-        _text(f"model {side}", name, MOST_TITLE)
+        check_shown(f"model {side}", name, MOST_TITLE)
     if written.models.a == written.models.b:
         raise InvalidValue("models", f"are both called {written.models.a}")
     if not 1 <= len(written.items) <= MOST_ITEMS:
@@ -239,17 +240,10 @@ def _check(written: _Written) -> None:
         if one.id in seen:
             raise InvalidValue(f"item {one.id}", "comes twice")
         seen.add(one.id)
-        _text(f"item {one.id}: prompt", one.prompt, MOST_PROMPT)
+        check_shown(f"item {one.id}: prompt", one.prompt, MOST_PROMPT)
         if bool(one.word.strip()) == bool(one.answer.strip()):
             raise InvalidValue(f"item {one.id}", "needs a word or an answer, and not both")
-        _text(f"item {one.id}: word or answer", one.word or one.answer, MOST_WORD)
-
-
-def _text(what: str, text: str, most: int) -> None:
-    if not text.strip():
-        raise InvalidValue(what, "is empty")
-    if len(text) > most:
-        raise InvalidValue(what, f"has {len(text):,} characters; at most {most:,} are shown")
+        check_shown(f"item {one.id}: word or answer", one.word or one.answer, MOST_WORD)
 
 
 def _both(named: Mapping[str, object], what: str) -> None:
