@@ -111,11 +111,12 @@ def state_places(view: View) -> RegionFeatures:
         raise InvalidValue("view", "has no hidden states", "look at the photo again, with an eye that gives them")
     things = sorted(view.found, key=lambda one: -one.score)[:MOST_THINGS]
     boxes = np.array([one.box_xyxy for one in things], np.float32).reshape(-1, 4)
+    shown = box_means(view.patches, boxes) if things else np.zeros((0, len(view.whole)), np.float32)
     windows, edges = _state_windows(view.states)
     whole = np.array([(0.0, 0.0, 1.0, 1.0)], np.float32)
     parts = (
         (0, view.whole[None] / max(float(np.linalg.norm(view.whole)), 1e-12), whole, None),
-        (1, box_means(view.patches, boxes), boxes, [one.score for one in things]),
+        (1, shown, boxes, [one.score for one in things]),
         (2, windows, np.concatenate([whole, edges]), None),
     )
     rows = [_flagged(values, kind, scores) for kind, values, _, scores in parts]
