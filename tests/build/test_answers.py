@@ -157,6 +157,12 @@ def test_places_are_the_whole_the_things_and_windows_of_hidden_states(inputs: An
     assert row["boxes"][kinds == 2][1:].min(axis=0).tolist() == [0, 0, 0.25, 0.25]
 
 
+def test_questions_made_with_other_settings_are_not_taken_for_these(inputs: AnswerInputs, tmp_path: Path) -> None:
+    write_questions(Store(inputs.coco), tmp_path, QUESTIONS, quiet)
+    with pytest.raises(InvalidFile, match="other settings"):
+        write_questions(Store(inputs.coco), tmp_path, QuestionScale(least_count=1, limit=50), quiet)
+
+
 def test_another_store_and_photos_without_questions_are_refused(inputs: AnswerInputs, tmp_path: Path) -> None:
     with StoreWriter(tmp_path / "other", "other", {"x": "int32"}, {}) as writer:
         writer.add("1", x=1)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -77,6 +77,10 @@ class QuestionScale:
     limit: int | None = None
     seed: int = 0
 
+    def about(self) -> dict[str, Any]:
+        """What stored questions depend on."""
+        return asdict(self) | {"most": dict(self.most)}
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Asking:
@@ -97,7 +101,10 @@ def write_questions(coco: Store, out: Path, scale: QuestionScale, progress: Prog
         raise InvalidFile(coco.folder, f"holds {coco.kind}, not {KIND}", "make one with `saywhere build coco`")
     if not is_finished(out / QUESTIONS):
         _write(coco, out, scale, progress)
-    return [row.key for row in Store(out / QUESTIONS, QUESTIONS_KIND)]
+    made = Store(out / QUESTIONS, QUESTIONS_KIND)
+    if made.about != scale.about():
+        raise InvalidFile(made.folder, "was made with other settings", "choose another folder, or delete this one")
+    return [row.key for row in made]
 
 
 def _write(coco: Store, out: Path, scale: QuestionScale, progress: Progress) -> None:
@@ -117,7 +124,7 @@ def _write(coco: Store, out: Path, scale: QuestionScale, progress: Progress) -> 
     with write_atomic(out / WORDS) as file:
         file.write(msgspec.json.encode(sorted({word for one in learnt for word in plain_words(one.text)})))
     held = {row.key: row["split"] == "validation" for row in rows}
-    with StoreWriter(out / QUESTIONS, QUESTIONS_KIND, QUESTIONS_FIELDS, {}, resume=False) as writer:
+    with StoreWriter(out / QUESTIONS, QUESTIONS_KIND, QUESTIONS_FIELDS, scale.about(), resume=False) as writer:
         for number, (photo, some) in enumerate(asked.items(), 1):
             stored = [msgspec.to_builtins(_stored(one, answers)) for one in some if plain_words(one.text)]
             writer.add(photo, split=splits[photo], asked=stored, held=held[photo])

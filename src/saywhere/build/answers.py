@@ -55,7 +55,7 @@ class AnswerScale:
 
 @dataclass(frozen=True, slots=True)
 class AnswerInputs:
-    """coco: a store of `saywhere build coco`. features: what `saywhere build eye` wrote. eye: a trained one's folder."""
+    """coco: a store of `saywhere build coco`. features: what `saywhere build eye` wrote. eye: a trained one."""
 
     coco: Path
     features: Path
