@@ -1,129 +1,189 @@
-"""How the answering part is made: what is asked while pointing, and COCO folders with and without faults."""
+"""How the answering part is made: what is asked, which photos are held out, and all of it end to end, tiny."""
 
 from __future__ import annotations
 
-import json
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 import pytest
-from PIL import Image
+import torch
 
-from saywhere.build import coco_regions
-from saywhere.build.answers import (
-    IS_THIS,
-    THIS,
-    AnswerScale,
-    box_fits,
-    build_answers,
-    pointing_questions,
-    prepare_answers,
-)
-from saywhere.build.base_photos import held_out
-from saywhere.build.coco_regions import CocoFolder, box_importance, see_photos
+from saywhere.build.answer_places import see_places, views_of
+from saywhere.build.answer_questions import IS_THIS, THIS, QuestionScale, pointing_questions, write_questions
+from saywhere.build.answer_report import calibration_error
+from saywhere.build.answers import PART, REPORT, AnswerInputs, AnswerScale, build_answers
+from saywhere.build.coco import FIELDS, KIND
 from saywhere.build.photo_boxes import PhotoBoxes
-from saywhere.core import InvalidFile, InvalidValue
-from saywhere.models.region_features import RegionFeatures
-from saywhere.models.tagged_regions import TaggedRegions
-from saywhere.models.updown import UpDnVqa
+from saywhere.core.errors import InvalidFile
+from saywhere.models.answerer.answering import Answerer
+from saywhere.models.answerer.data import TEST, TRAIN, TUNE, AnswerData, box_fits
+from saywhere.models.answerer.network import AnswerNet
+from saywhere.models.eye.features import Quantiser, photo_writer
+from saywhere.models.eye.objective import EyeLearner
+from saywhere.models.patchioner.answering import state_places
+from saywhere.models.registry import open_answerer
+from saywhere.store import Store, StoreWriter
+from saywhere.vision.eye import EyeConfig, EyeNet
+from tests.models.answerer_world import WordVectors
 
 DOG, CAT = (0.1, 0.1, 0.5, 0.5), (0.6, 0.2, 0.9, 0.8)
-SCALE = AnswerScale(passes=2, steps=4, batch=8, width=8, embedding=4)
+EYE = EyeConfig(size=12, heads=2, layers=1, text_size=12, tap=0, input_px=56, patch_px=14, cell_size=4, kinds=2)
+QUESTIONS = QuestionScale(least_count=1)
+SCALE = AnswerScale(QUESTIONS, steps=8, blind_steps=8, batch=4, width=8, layers=1, least=0.0, bf16=False)
+PHOTOS = 60
 
 
 def quiet(what: str, done: int, total: int) -> None:
     """Says nothing."""
 
 
-def _random_look(photo: Path) -> TaggedRegions:
-    rng = np.random.default_rng(int(photo.stem))
-    return TaggedRegions(rng.normal(size=(4, 6)), [(0, 0, 1, 1), DOG, CAT, (0, 0, 0.5, 1)])
+def _question(text: str, answers: Sequence[str], split: str, kind: str = "what color is the") -> dict[str, object]:
+    answer_type = "yes/no" if answers[0] in ("yes", "no") else "other"
+    common = {"id": 1, "question": text, "question_type": kind, "answer_type": answer_type, "answer": answers[0]}
+    return {**common, "answers": list(answers), "split": split}
 
 
 @pytest.fixture
-def coco(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> CocoFolder:
-    """Photos with a dog, or a dog and a cat, some of them held out; what is seen in them is made up."""
-    monkeypatch.setattr(coco_regions, "_see", _random_look)
-    folder = tmp_path / "coco"
-    (folder / "photos").mkdir(parents=True)
-    held = [*sorted(held_out("test"))[:6], *sorted(held_out("validation"))[:6]]
-    names = [*held, *(f"{900_000_000_000 + i}" for i in range(20))]
-    boxes, captions = {}, []
-    for i, name in enumerate(names):
-        Image.new("RGB", (8, 8)).save(folder / "photos" / f"{name}.png")
-        boxes[name] = [[16, 0.3, 0.3, 0.4, 0.4], *([[15, 0.75, 0.5, 0.3, 0.6]] if i % 2 else [])]
-        captions.append({"id": i, "image_id": int(name), "caption": "a brown dog beside a cat" if i % 2 else "a dog"})
-    (folder / "boxes.json").write_text(json.dumps(boxes))
-    images = [{"id": int(name), "file_name": f"{name}.png"} for name in names]
-    (folder / "captions_val2017.json").write_text(json.dumps({"images": images, "annotations": captions}))
-    return CocoFolder.of(folder)
+def inputs(tmp_path: Path) -> AnswerInputs:
+    """Sixty photos with a dog and questions, what a trunk gave for them, and an eye that learnt nothing."""
+    rng = np.random.default_rng(0)
+    with StoreWriter(tmp_path / "coco", KIND, FIELDS, {}) as coco:
+        for number in range(PHOTOS):
+            colour = ("red", "blue")[number % 2]
+            split = "valid" if number % 5 == 0 else "train"
+            asked = [_question("What color is the dog?", [colour] * 7 + ["brown"] * 3, split)]
+            asked.append(_question("Is the dog red?", ["yes" if colour == "red" else "no"] * 10, "train", "is the"))
+            asked.append(_question("Why is it here?", ["food"] * 10, split, "why"))
+            coco.add(
+                f"{number:012}",
+                boxes_xyxy=[DOG, CAT] if number % 3 else [DOG],
+                classes=[16, 15] if number % 3 else [16],
+                captions=["a dog beside a cat"],
+                questions=asked,
+                cocoqa=[{"question": "what is beside the cat", "answer": "dog", "kind": "object", "split": "train"}],
+                split="validation" if number % 10 == 1 else "train",
+            )
+    tapped = rng.normal(size=(PHOTOS, 17, EYE.tapped_size)).astype(np.float32)
+    quantiser = Quantiser.fit(tapped)
+    with photo_writer(tmp_path / "eye-features", quantiser, {"trunk": "made up"}) as writer:
+        for number in range(PHOTOS):
+            labels = {"boxes_xyxy": [DOG], "classes": [0], "caption_vectors": np.zeros((0, 12)), "split": "train"}
+            writer.add(f"{number:012}", tapped=quantiser.to_bytes(tapped[number]), **labels)
+    eye_of_nothing().save_pretrained(tmp_path / "eye")
+    return AnswerInputs(tmp_path / "coco", tmp_path / "eye-features", tmp_path / "eye")
+
+
+def eye_of_nothing() -> EyeLearner:
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        names = {"cat": torch.randn(12), "dog": torch.randn(12)}
+        return EyeLearner(EyeNet(EYE), names, {}).eval()
 
 
 def test_pointing_asks_what_is_there_and_half_the_time_what_is_not() -> None:
     photo = PhotoBoxes("1", {"dog": (DOG,), "cat": (CAT,)})
     rng = np.random.default_rng(0)
-    asked = [one for _ in range(200) for one in pointing_questions(photo, AnswerScale(), rng)]
-    named = {tuple(one.pointed_xyxy.tolist()): one.answer for one in asked if one.question_type == THIS}  # type: ignore[union-attr]
+    scale = QuestionScale(pointing=5)
+    asked = [one for _ in range(200) for one in pointing_questions(photo, scale, rng)]
+    named = {one.pointed_xyxy: one.answers[0] for one in asked if one.question_type == THIS}
     assert named == {DOG: "dog", CAT: "cat"}
-    yes_no = [one.answer for one in asked if one.question_type == IS_THIS]
+    yes_no = [one.answers[0] for one in asked if one.question_type == IS_THIS]
     assert yes_no.count("yes") / len(yes_no) == pytest.approx(0.5, abs=0.08)
     for one in asked:
         if one.question_type == IS_THIS:
-            truth = "dog" if one.pointed_xyxy is not None and one.pointed_xyxy[0] == DOG[0] else "cat"
-            assert (one.answer == "yes") == (one.text.removesuffix("?").split(" ", 3)[3] == truth)
+            truth = "dog" if one.pointed_xyxy == DOG else "cat"
+            assert (one.answers[0] == "yes") == (one.text.removesuffix("?").split(" ", 3)[3] == truth)
 
 
 def test_a_place_must_fit_what_is_pointed_at() -> None:
     places = np.array([(0, 0, 1, 1), DOG, CAT, (0.1, 0.1, 0.5, 0.3)])
-    fits = box_fits(np.array(DOG), places)
-    assert fits == pytest.approx([0.16, 1.0, 0.0, 0.5])
+    assert box_fits(np.array(DOG), places) == pytest.approx([0.16, 1.0, 0.0, 0.5])
 
 
-def test_questions_of_held_out_photos_are_never_learnt_from(coco: CocoFolder, tmp_path: Path) -> None:
-    questions = prepare_answers(tmp_path / "out", coco, SCALE, quiet, workers=0)
-    for split, which in (("test", "test"), ("validation", "validation")):
-        items = questions.split(split)
-        assert {items.question(i).image for i in range(len(items))} <= held_out(which)
-    train = questions.split("train")
-    asked = [train.question(i) for i in range(len(train))]
-    assert not {one.image for one in asked} & (held_out("test") | held_out("validation"))
-    assert len({(one.image, one.text) for one in asked if one.pointed is None}) == sum(o.pointed is None for o in asked)
+def test_photos_of_vqa_s_validation_and_of_ours_are_never_learnt_from(inputs: AnswerInputs, tmp_path: Path) -> None:
+    write_questions(Store(inputs.coco), tmp_path, QUESTIONS, quiet)
+    splits = {row.key: row["split"] for row in Store(tmp_path / "questions")}
+    for number in range(PHOTOS):
+        if number % 5 == 0:
+            assert splits[f"{number:012}"] == TEST
+        elif number % 10 == 1:
+            assert splits[f"{number:012}"] == TUNE
+    assert sum(one == TRAIN for one in splits.values()) > PHOTOS / 2
+    for row in Store(tmp_path / "questions"):
+        asked = [one for one in row["asked"] if one[1] == "human"]
+        assert len(asked) == (2 if row["split"] == TEST else 3), "training questions of test photos are left out"
 
 
-def test_the_part_is_trained_saved_and_measured_by_type(coco: CocoFolder, tmp_path: Path) -> None:
-    found = build_answers(tmp_path / "out", coco, SCALE, quiet, workers=0)
-    network = UpDnVqa.from_pretrained(tmp_path / "out" / "answers")
-    assert network.config.region_size == 6
-    assert 0 <= found["accuracy"] <= 1
-    assert any(name.startswith(THIS) for name in found)
+def test_the_whole_build_gives_a_part_that_answers_and_a_report(inputs: AnswerInputs, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    report = build_answers(inputs, out, SCALE, quiet, WordVectors())
+    assert {"human: all", "human: colour", "human: other"} <= set(report.shares)
+    for share in report.shares.values():
+        assert 0 <= share.accuracy <= 1
+        assert share.questions > 0
+    assert "soft accuracy" in (out / REPORT).read_text()
+    network = AnswerNet.from_pretrained(out / PART)
+    assert network.judgement is not None
+    assert network.judgement.refuses_kind("Why is it here?"), "a blind network knows as much"
+    [view] = views_of(eye_of_nothing(), np.zeros((1, 17, EYE.tapped_size), np.float32))
+    [given] = Answerer(network, WordVectors).answer([state_places(view)], ["Why is it here?"])
+    assert given.reason
+    assert open_answerer(out / PART).region_size == 12 + 4
 
 
-def test_no_photo_is_looked_at_twice(coco: CocoFolder, tmp_path: Path) -> None:
-    paths = sorted(coco.photos.iterdir())[:3]
-    told: list[int] = []
-    see_photos(paths[:2], tmp_path, quiet, workers=0)
-    seen = see_photos(paths, tmp_path, lambda what, done, total: told.append(done), workers=0)
-    assert told == [3]
-    assert list(seen) == [path.stem for path in paths]
+def test_a_build_goes_on_where_it_stopped(inputs: AnswerInputs, tmp_path: Path) -> None:
+    first = build_answers(inputs, tmp_path / "out", SCALE, quiet, WordVectors())
+    made = {path: path.stat().st_mtime_ns for path in (tmp_path / "out" / "data").rglob("*.safetensors")}
+    again = build_answers(inputs, tmp_path / "out", SCALE, quiet, WordVectors())
+    assert again.shares == first.shares
+    assert made == {path: path.stat().st_mtime_ns for path in (tmp_path / "out" / "data").rglob("*.safetensors")}
 
 
-@pytest.mark.parametrize("missing", ["photos", "boxes.json", "captions_val2017.json"])
-def test_a_folder_that_lacks_something_is_named(coco: CocoFolder, missing: str) -> None:
-    path = coco.photos.parent / missing
-    path.rename(path.with_name("elsewhere"))
-    with pytest.raises(InvalidFile, match=f"{missing}.*is not there"):
-        CocoFolder.of(coco.photos.parent)
+def test_photos_without_features_are_counted_and_left_out(inputs: AnswerInputs, tmp_path: Path) -> None:
+    photos = ["000000000001", "999999999999"]
+    assert see_places(inputs.features, inputs.eye, photos, tmp_path, quiet, bf16=False) == 1
+    with pytest.raises(InvalidFile, match="none of the 1 photos"):
+        see_places(inputs.features, inputs.eye, photos[1:], tmp_path / "none", quiet)
 
 
-def test_boxes_of_other_photos_are_refused(coco: CocoFolder, tmp_path: Path) -> None:
-    coco.boxes.write_text(json.dumps({"000000000001": [[0, 0.5, 0.5, 0.2, 0.2]]}))
-    with pytest.raises(InvalidValue, match="none of the 1 photos with boxes"):
-        prepare_answers(tmp_path / "out", coco, SCALE, quiet, workers=0)
+def test_places_are_the_whole_the_things_and_windows_of_hidden_states(inputs: AnswerInputs, tmp_path: Path) -> None:
+    see_places(inputs.features, inputs.eye, ["000000000001"], tmp_path, quiet, bf16=False)
+    row = Store(tmp_path / "places")[0]
+    kinds = row["regions"][:, -3:].argmax(axis=1)
+    assert kinds[0] == 0
+    assert (np.diff(kinds) >= 0).all()
+    assert (kinds == 2).sum() == 1 + 16, "the whole, and a window for each of 4 × 4 patches"
+    assert row["boxes"][kinds == 2][1:].min(axis=0).tolist() == [0, 0, 0.25, 0.25]
 
 
-def test_importance_is_highest_where_the_box_is() -> None:
-    image = RegionFeatures(np.zeros((3, 2)), [(0, 0, 1, 1), DOG, CAT])
-    whole, dog, cat = box_importance(np.array([DOG]), image).tolist()
-    assert dog > 0.95
-    assert whole == pytest.approx(0.5)
-    assert cat == pytest.approx(0, abs=1e-9)
+def test_questions_made_with_other_settings_are_not_taken_for_these(inputs: AnswerInputs, tmp_path: Path) -> None:
+    write_questions(Store(inputs.coco), tmp_path, QUESTIONS, quiet)
+    with pytest.raises(InvalidFile, match="other settings"):
+        write_questions(Store(inputs.coco), tmp_path, QuestionScale(least_count=1, limit=50), quiet)
+
+
+def test_another_store_and_photos_without_questions_are_refused(inputs: AnswerInputs, tmp_path: Path) -> None:
+    with StoreWriter(tmp_path / "other", "other", {"x": "int32"}, {}) as writer:
+        writer.add("1", x=1)
+    with pytest.raises(InvalidFile, match="holds other, not coco"):
+        write_questions(Store(tmp_path / "other"), tmp_path / "out", QUESTIONS, quiet)
+    with StoreWriter(tmp_path / "plain", KIND, FIELDS, {}) as writer:
+        writer.add("000000000001", split="train")
+    with pytest.raises(InvalidFile, match="no photo with questions"):
+        write_questions(Store(tmp_path / "plain"), tmp_path / "out", QUESTIONS, quiet)
+
+
+def test_a_folder_that_lacks_its_words_is_named(inputs: AnswerInputs, tmp_path: Path) -> None:
+    build_answers(inputs, tmp_path / "out", SCALE, quiet, WordVectors())
+    (tmp_path / "out" / "data" / "words.json").write_text("{}")
+    with pytest.raises(InvalidFile, match=r"words\.json"):
+        AnswerData(tmp_path / "out" / "data")
+
+
+def test_probabilities_that_are_right_have_no_error() -> None:
+    told = np.repeat([0.1, 0.9], 500)
+    right = np.concatenate([np.arange(500) % 10 == 0, np.arange(500) % 10 != 0]).astype(np.float64)
+    error, table = calibration_error(told, right)
+    assert error == pytest.approx(0, abs=1e-9)
+    assert sum(count for _, _, count in table) == 1000

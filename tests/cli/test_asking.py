@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -54,6 +55,20 @@ def test_answers_come_likeliest_first_with_what_was_not_understood(tiny: Seer, p
     assert lines[:3] == [f"{chance:4.0%}  {text}" for text, chance in ranked]
     assert lines[3] == "not known to this model: zebra"
     assert run("answer", pets, "is there a cat is there a cat").stdout.splitlines()[-1] == "too long, not read: a cat"
+
+
+def test_what_cannot_be_known_is_said_before_the_guesses(
+    tiny: Seer, pets: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given = replace(
+        tiny.look(pets).answer("is there a cat?"), text="I cannot know that", reason="it asks for a time or a date"
+    )
+    monkeypatch.setattr(type(tiny.look(pets)), "answer", lambda *_: given)
+    lines = run("answer", pets, "what time is it?").stdout.splitlines()
+    assert lines[:2] == ["I cannot know that: it asks for a time or a date", "guesses, not to be relied on:"]
+    assert lines[2].endswith(given.ranked[0][0])
+    said = json.loads(run("answer", pets, "what time is it?", "--json").stdout)
+    assert said["not_answered"] == given.reason
 
 
 def test_what_is_pointed_at_reaches_the_model(tiny: Seer, pets: Path) -> None:

@@ -104,5 +104,5 @@ def test_what_cannot_be_rewarded_is_refused_before_work_starts(folder: Path, wro
         },
         "test",
     )
-    with pytest.raises(SaywhereError, match="samples|sample_words|eye"):
+    with pytest.raises(SaywhereError, match=r"samples|sample_words|eye"):
         check_sections(recipe, "test")

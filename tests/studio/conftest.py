@@ -85,6 +85,9 @@ class FakeLook(Look):
         if not question.split():
             raise InvalidValue("question", "has no word")
         best = "yes" if region is None else "here"
+        if question.startswith("why"):
+            said = "I cannot know that"
+            return Answer(said, 0.7, ((best, 0.7),), np.array([0.75, 0.25]), reason="it asks for a reason")
         return Answer(best, 0.7, ((best, 0.7), ("no", 0.25), ("2", 0.05)), np.array([0.75, 0.25]), ("flurb",))
 
     def word_score(self, region: Region, text: str, index: int, level: str = "object") -> FakeScore:

@@ -62,8 +62,17 @@ def test_a_question_gets_an_answer_with_its_rivals(client: TestClient, photo: di
         "unknown": ["flurb"],
         "unread": [],
         "kinds": ["is there a …?"],
+        "reason": "",
     }
     assert ask(client, photo, "answer", question="what is here?", region=BOX).json()["answer"] == "here"
+
+
+def test_what_cannot_be_known_is_said_with_its_reason_and_the_guesses(
+    client: TestClient, photo: dict[str, Any]
+) -> None:
+    told = ask(client, photo, "answer", question="why is this so?").json()
+    assert (told["answer"], told["reason"]) == ("I cannot know that", "it asks for a reason")
+    assert told["others"][0] == {"text": "yes", "probability": 0.7}
 
 
 @pytest.mark.parametrize(

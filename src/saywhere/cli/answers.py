@@ -1,4 +1,4 @@
-"""`saywhere build answers`: the part of saywhere-base that answers questions."""
+"""`saywhere build answers`: the part of a model that answers questions."""
 
 from __future__ import annotations
 
@@ -11,20 +11,32 @@ from saywhere.cli.console import out, stages
 
 
 def answers(
-    coco: Annotated[Path, typer.Argument(help="Folder with photos/, boxes.json and captions_val2017.json.")],
+    coco: Annotated[Path, typer.Argument(help="Store that `saywhere build coco` wrote.", show_default=False)],
+    features: Annotated[Path, typer.Option(help="Folder that `saywhere build eye` wrote.", show_default=False)],
+    eye: Annotated[Path, typer.Option(help="Folder of a trained eye, as `saywhere export` writes it.")],
     output: Annotated[
-        Path, typer.Option("--out", "-o", help="Folder for encoded photos, questions, the run and answers/.")
+        Path, typer.Option("--out", "-o", help="Folder for data, runs, report.md and answers/, the part itself.")
     ],
-    workers: Annotated[int, typer.Option(min=1, help="How many processes encode photos.")] = 2,
-    steps: Annotated[int | None, typer.Option(min=1, help="Training steps; as for saywhere-base by default.")] = None,
+    steps: Annotated[int | None, typer.Option(min=8, help="Training steps; 4,000 by default.")] = None,
+    blind_steps: Annotated[int | None, typer.Option(min=8, help="Steps of the model that sees no photo.")] = None,
+    limit: Annotated[int | None, typer.Option(min=1, help="Take only so many photos, to try it.")] = None,
+    threads: Annotated[int | None, typer.Option(min=1, help="Threads that compute; all cores by default.")] = None,
+    bf16: Annotated[bool, typer.Option(help="Compute in bf16, faster where the processor has it.")] = True,
 ) -> None:
-    """Make the part of saywhere-base that answers questions; its accuracy on the photos held out."""
-    from saywhere.build.answers import AnswerScale, build_answers
-    from saywhere.build.coco_regions import CocoFolder
+    """Make the part of a model that answers questions, and measure it on photos held out. Goes on where it stopped."""
+    import torch
 
-    changes: dict[str, Any] = {} if steps is None else {"steps": steps}
+    from saywhere.build.answer_questions import QuestionScale
+    from saywhere.build.answers import PART, AnswerInputs, AnswerScale, build_answers
+
+    given: dict[str, Any] = {"steps": steps, "blind_steps": blind_steps}
+    changes = {name: value for name, value in given.items() if value is not None}
+    if threads is not None:
+        torch.set_num_threads(threads)
+    scale = AnswerScale(QuestionScale(limit=limit), threads=threads, bf16=bf16, **changes)
     with stages() as progress:
-        found = build_answers(output, CocoFolder.of(coco), AnswerScale(**changes), progress, workers)
-    for name, value in found.items():
-        out.print(f"{100 * value:5.1f} %  {name}", markup=False)
-    out.print(f"{output / 'answers'}: copy it into a model's folder and name it in seer.json", markup=False)
+        report = build_answers(AnswerInputs(coco, features, eye), output, scale, progress)
+    for line in report.lines():
+        out.print(line, markup=False)
+    where = output / PART
+    out.print(f'{where}: copy it into a model\'s folder and name it in seer.json as "answers"', markup=False)

@@ -75,9 +75,12 @@ def answer(
         _draw(look, reason.weights, png)
     if as_json:
         ranked = [{"text": text, "probability": chance} for text, chance in given.ranked]
-        unread = {"unknown": list(given.unknown), "unread": list(given.unread)}
+        unread = {"unknown": list(given.unknown), "unread": list(given.unread), "not_answered": given.reason}
         _say_json(look, photo, region, reason, question=question, answers=ranked, **unread)
         return
+    if given.reason:
+        out.print(f"{given.text}: {given.reason}", markup=False)
+        out.print("guesses, not to be relied on:", markup=False)
     for text, chance in given.ranked:
         out.print(f"{chance:4.0%}  {text}", markup=False)
     if given.unknown:

@@ -64,6 +64,12 @@ def open_text_encoder(name: str = MINILM) -> TextEncoder:
     return open_clip_text(source) if kind == "clip" else open_talk2dino_text(source)
 
 
+def open_token_encoder() -> MiniLM:
+    """What reads texts token by token; fetched if it is not there."""
+    _require_models(MINILM)
+    return MiniLM(fetch(MINILM), find(MINILM).files[-1].sha256)
+
+
 class MiniLM:
     """all-MiniLM-L6-v2 (Reimers & Gurevych): the mean of the last layer over a text's tokens, at most 256 of them.
 
@@ -90,6 +96,24 @@ class MiniLM:
     def embed(self, texts: Sequence[str], *, batch: int = 64, progress: Progress | None = None) -> Vectors:
         """(n, 384) rows of length 1, in the order of the texts."""
         return embed_by_length(texts, self._tokenizer, self._pooled, self.size, batch, progress)
+
+    def states(self, texts: Sequence[str], *, most: int = _MINILM_TOKENS, batch: int = 64) -> list[Vectors]:
+        """For each text (t, 384), the last layer at its tokens, the two around it included, at most `most` of them."""
+        import torch
+
+        checked_texts(texts, batch)
+        ids = [encoding.ids for encoding in self._tokenizer.encode_batch(list(texts))]
+        cut = [one if len(one) <= most else [*one[: most - 1], one[-1]] for one in ids]
+        order = sorted(range(len(cut)), key=lambda i: len(cut[i]))
+        found: list[Vectors] = [np.zeros((0, self.size), np.float32)] * len(cut)
+        with torch.inference_mode():
+            for first in range(0, len(order), batch):
+                part = order[first : first + batch]
+                padded, mask = _padded([cut[i] for i in part])
+                states = self.network(padded, mask).float().cpu().numpy()
+                for row, number in enumerate(part):
+                    found[number] = states[row, : len(cut[number])]
+        return found
 
     def _pooled(self, ids: Tensor, mask: Tensor) -> Tensor:
         states = self.network(ids, mask)
@@ -119,14 +143,20 @@ def embed_by_length(
     with torch.inference_mode():
         for first in range(0, len(order), batch):
             part = order[first : first + batch]
-            longest = max(len(ids[i]) for i in part)
-            padded = torch.tensor([ids[i] + [0] * (longest - len(ids[i])) for i in part])
-            mask = torch.tensor([[1] * len(ids[i]) + [0] * (longest - len(ids[i])) for i in part])
-            found = vectors_of(padded, mask).float()
+            found = vectors_of(*_padded([ids[i] for i in part])).float()
             rows[part] = torch.nn.functional.normalize(found, dim=-1).cpu().numpy()
             if progress is not None:
                 progress("embedding", first + len(part), len(order))
     return rows
+
+
+def _padded(ids: Sequence[list[int]]) -> tuple[Tensor, Tensor]:
+    """(B, T) token ids and their mask."""
+    import torch
+
+    longest = max(map(len, ids))
+    padded = torch.tensor([one + [0] * (longest - len(one)) for one in ids])
+    return padded, torch.tensor([[1] * len(one) + [0] * (longest - len(one)) for one in ids])
 
 
 def checked_texts(texts: Sequence[str], batch: int) -> None:

@@ -13,6 +13,7 @@ from saywhere.learn.tables import checked
 from saywhere.learn.task import Task, TaskClass
 
 _TASKS: dict[str, str] = {
+    "answerer": "saywhere.models.answerer.task:AnswererTask",
     "eye": "saywhere.models.eye.task:EyeTask",
     "hint-caption": "saywhere.learn.hint_task:HintCaptionTask",
     "hint-vqa": "saywhere.learn.hint_task:HintVqaTask",

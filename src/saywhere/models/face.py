@@ -83,10 +83,12 @@ class Model(Protocol):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Answer:
-    """text: the likeliest answer. probability: its own; those of all answers need not sum to 1.
+    """text: the likeliest answer; or, if there is a reason to give none, that it cannot be known.
 
+    probability: that the likeliest answer is right; those of all answers need not sum to 1.
     ranked: the likeliest with their probabilities, best first. attention: (r,) over the image's regions.
     unknown: words of the question that the model does not know. unread: its words beyond the limit, if any.
+    reason: why no answer is given; empty if one is.
     """
 
     text: str
@@ -95,6 +97,7 @@ class Answer:
     attention: NDArray[np.float32]
     unknown: tuple[str, ...] = ()
     unread: tuple[str, ...] = ()
+    reason: str = ""
 
 
 class Look:

@@ -41,7 +41,10 @@ _KINDS = {
     "updown-vqa": Kind("saywhere.models.updown.face:open_vqa", ("answer",)),
 }
 # A network that answers questions about regions, as a part of another model.
-_ANSWERERS = {"updown-vqa": "saywhere.models.updown.answering:open_answerer"}
+_ANSWERERS = {
+    "answerer": "saywhere.models.answerer.answering:open_answerer",
+    "updown-vqa": "saywhere.models.updown.answering:open_answerer",
+}
 
 
 def register(kind: str, opener: str, skills: tuple[str, ...]) -> None:
@@ -71,6 +74,16 @@ def kind_of(folder: Path) -> str:
         return "seer"
     if (folder / "checkpoints").is_dir():
         raise InvalidFile(folder, "is a run, not yet a model", f"saywhere export {folder} --out FOLDER makes one of it")
+    kind = _described(folder)
+    if kind not in _KINDS:
+        part = "patchioner" in kind or kind in _ANSWERERS
+        hint = "a part of a seer is used through the folder that has seer.json" if part else ""
+        raise InvalidFile(folder, f"holds a {kind}, which does not look at photos by itself", hint)
+    return kind
+
+
+def _described(folder: Path) -> str:
+    """The kind of network that a folder's config.json names."""
     if not (folder / CONFIG).is_file():
         raise InvalidFile(folder, f"is not a model: there is neither {SEER} nor {CONFIG} in it")
     try:
@@ -80,9 +93,6 @@ def kind_of(folder: Path) -> str:
     kind = described.get("model") if isinstance(described, dict) else None
     if not isinstance(kind, str):
         raise InvalidFile(folder / CONFIG, "does not say which kind of model it describes")
-    if kind not in _KINDS:
-        hint = "a part of a seer is used through the folder that has seer.json" if "patchioner" in kind else ""
-        raise InvalidFile(folder, f"holds a {kind}, which does not look at photos by itself", hint)
     return kind
 
 
@@ -110,8 +120,8 @@ def open_model(folder: Path, part: str = "") -> Model:
 
 
 def open_answerer(folder: Path) -> Any:
-    """The network of a folder that answers questions about regions; see `saywhere.models.updown.answering`."""
-    kind = kind_of(folder)
+    """The network of a folder that answers questions about regions; see `RegionAnswerer` of the patch captioner."""
+    kind = _described(folder)
     if kind not in _ANSWERERS:
         raise UnknownName("kind of answering network", kind, _ANSWERERS)
     return _found(_ANSWERERS[kind])(folder)

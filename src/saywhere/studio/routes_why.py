@@ -77,7 +77,8 @@ class OtherAnswer(Reply):
 
 class AnswerReply(Reply):
     """answer; probability: the model's own, 0 … 1; others: the next best; unknown: words of the question that the model
-    does not know; unread: its words beyond those that the model reads; kinds: kinds of questions that it learnt."""
+    does not know; unread: its words beyond those that the model reads; kinds: kinds of questions that it learnt;
+    reason: why no answer is given, then `answer` says so and `others` begins with the best guess; empty if one is."""
 
     answer: str
     probability: float
@@ -85,6 +86,7 @@ class AnswerReply(Reply):
     unknown: list[str]
     unread: list[str]
     kinds: list[str]
+    reason: str
 
 
 @router.post("/photos/{photo_id}/why", responses=errors(404, 409, 503))
@@ -112,10 +114,13 @@ async def answer(photo_id: PhotoPath, asked: QuestionAsked, studio: TheStudio) -
         return AnswerReply(
             answer=given.text,
             probability=given.probability,
-            others=[OtherAnswer(text=text, probability=chance) for text, chance in given.ranked[1:]],
+            others=[
+                OtherAnswer(text=text, probability=chance) for text, chance in given.ranked[0 if given.reason else 1 :]
+            ],
             unknown=list(given.unknown),
             unread=list(given.unread),
             kinds=list(seen.question_kinds),
+            reason=given.reason,
         )
 
     return await studio.looks.ask("answer", photo_id, photo_reader(studio, photo_id), answered)

@@ -15,7 +15,7 @@ from saywhere.core import AttentionMap, Box, Caption, Grounded, InvalidValue, Na
 from saywhere.core.caption import OBJECT
 from saywhere.models.common.overlaps import pointed
 from saywhere.models.face import Answer, Look, check_level, words_to_find
-from saywhere.models.patchioner.answering import RegionAnswerer, answer_regions
+from saywhere.models.patchioner.answering import RegionAnswerer, places_for
 from saywhere.models.patchioner.eyes import AlignedView
 from saywhere.models.patchioner.writers import Generation
 
@@ -83,8 +83,8 @@ class SeerLook(Look):
 
     @cached_property
     def places(self) -> RegionFeatures:
-        """What answers are made from; see `answer_regions`."""
-        return answer_regions(self.aligned)
+        """What answers are made from; see `answer_regions` and `state_places`."""
+        return places_for(self.seer.answerer, self.aligned)
 
     def answer(self, question: str, region: Region | None = None) -> Answer:
         """The answer to a question about the photo, or about what is pointed at."""

@@ -2,13 +2,13 @@
 
 config     what shape the networks have      batch      questions and captions as they read them
 vqa        the network that answers          prepared   folders that training reads
-captioner  the one that writes               answers    which answers can be given
-objective  losses, and scores to explain     answering  answers in words; decode: captions in words
+captioner  the one that writes               decode     captions in words
+objective  losses, and scores to explain     answering  answers in words
 """
 
+from saywhere.models.common.answers import AnswerVocabulary
 from saywhere.models.region_features import RegionFeatures
 from saywhere.models.updown.answering import Answerer
-from saywhere.models.updown.answers import AnswerVocabulary
 from saywhere.models.updown.batch import (
     CaptionBatch,
     CaptionItem,

@@ -13,10 +13,10 @@ from torch import Tensor
 from saywhere.core.errors import InvalidValue
 from saywhere.language.vocabulary import Vocabulary
 from saywhere.language.words import plain_words
+from saywhere.models.common.answers import AnswerVocabulary
 from saywhere.models.common.batches import padded
 from saywhere.models.face import Answer
 from saywhere.models.region_features import RegionFeatures
-from saywhere.models.updown.answers import AnswerVocabulary
 from saywhere.models.updown.batch import collate_features
 from saywhere.models.updown.vqa import UpDnVqa
 
@@ -25,7 +25,9 @@ _BATCH = 64
 
 
 class Answerer:
-    """A network with what its ids mean."""
+    """A network with what its ids mean. reads_states: it looks at vectors in the space of texts, not at states."""
+
+    reads_states = False
 
     def __init__(
         self, network: UpDnVqa, vocabulary: Vocabulary | None = None, answers: AnswerVocabulary | None = None

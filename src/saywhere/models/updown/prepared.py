@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from saywhere.language.words import owned_words, plain_words, vocabulary_of
+from saywhere.models.common.answers import LEAST_COUNT, AnswerVocabulary
 from saywhere.models.prepared import (
     MOST_WORDS,
     NO_WORDS,
@@ -27,7 +28,6 @@ from saywhere.models.prepared import (
     usable_items,
 )
 from saywhere.models.region_features import RegionFeatures
-from saywhere.models.updown.answers import LEAST_COUNT, AnswerVocabulary
 from saywhere.models.updown.batch import CaptionItem, QuestionItem
 
 NO_ANSWERS = "it has no answer"

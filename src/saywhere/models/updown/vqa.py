@@ -21,8 +21,8 @@ from torch import Tensor, nn
 
 from saywhere.core.errors import InvalidValue
 from saywhere.language.vocabulary import FIRST_PIECE_ID, PAD_ID, Vocabulary
+from saywhere.models.common.answers import AnswerVocabulary
 from saywhere.models.common.network import VocabularyNetwork, check_size, listed_file
-from saywhere.models.updown.answers import AnswerVocabulary
 from saywhere.models.updown.config import UpDnConfig
 from saywhere.models.updown.layers import BOX_SIZE, LAYERS, beside_boxes, check_regions, lifted, shares
 

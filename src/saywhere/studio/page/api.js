@@ -55,7 +55,7 @@ export const ground = (id, text, signal) => asked("POST", at("photos", id, "grou
 export const narrate = (id, most, signal) => asked("POST", at("photos", id, "narrate"), { json: { most }, signal });
 /** {region, word, text, method} → {said, method, weights, faithfulness, fall, from_names, seconds}. */
 export const why = (id, word, signal) => asked("POST", at("photos", id, "why"), { json: word, signal });
-/** {question, region} → {answer, probability, others, unknown, unread, kinds}. */
+/** {question, region} → {answer, probability, others, unknown, unread, kinds, reason}. */
 export const answer = (id, question, signal) => asked("POST", at("photos", id, "answer"), { json: question, signal });
 /** {question, region, answer, method} → as `why`. */
 export const whyAnswer = (id, question, signal) => asked("POST", at("photos", id, "why-answer"), { json: question, signal });

@@ -82,10 +82,10 @@ export class Ask {
       this.given = given;
       this.why = new Why({
         name: "answer",
-        ask: (method, signal) => api.whyAnswer(photo.id, { question, region, answer: given.answer, method }, signal),
+        ask: (method, signal) => api.whyAnswer(photo.id, { question, region, answer: given.reason ? null : given.answer, method }, signal),
         changed: () => { if (this.given === given) this.render(); },
       });
-      announce(`${given.answer}, ${percent(given.probability)}`);
+      announce(given.reason ? `${given.answer}: ${given.reason}` : `${given.answer}, ${percent(given.probability)}`);
     } catch (error) {
       if (error.name === "AbortError") return;
       if (!(error instanceof api.Refused)) throw error;
@@ -116,11 +116,11 @@ export class Ask {
   }
 
   card() {
-    const { answer, probability, others, unknown, unread, kinds } = this.given;
+    const { answer, probability, others, unknown, unread, kinds, reason } = this.given;
     return h("div", { class: "card answer" },
       h("p", { class: "caption", dir: "auto" }, answer),
-      h("p", { class: "sureness" }, bar(probability), `${percent(probability)} sure`),
-      others.length ? h("h3", {}, "Other answers") : null,
+      reason ? h("p", { class: "hint" }, `${reason[0].toUpperCase()}${reason.slice(1)}.`) : h("p", { class: "sureness" }, bar(probability), `${percent(probability)} sure`),
+      others.length ? h("h3", {}, reason ? "Guesses, not to be relied on" : "Other answers") : null,
       h("ol", { class: "near" }, others.map((one) => h("li", {}, h("span", { dir: "auto" }, one.text), h("small", {}, bar(one.probability), percent(one.probability))))),
       unknown.length ? h("p", { class: "hint" }, `Not known to this model: ${unknown.join(", ")}`) : null,
       unread.length ? h("p", { class: "hint" }, `Too long; not read: ${unread.join(" ")}`) : null,
