@@ -61,6 +61,7 @@ _CLOTH = weights("red 2, blue 2, green 1.5, gray 1.5, brown 1.5, purple, pink, y
 _WOODEN = weights("brown 4, white 1.5, black")
 _FUR = weights("brown 4, black 2, white 2, gray")
 _GREEN = {"green": 1.0}
+_WHITE = {"white": 1.0}
 _OAK: dict[str, Ink] = {"brown": (156, 108, 66)}
 _METAL = weights("gray 3, black, white")
 

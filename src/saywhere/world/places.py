@@ -30,7 +30,7 @@ class Slot:
 class Place:
     """scale: height of one metre at the front, in fractions of the picture. weight: how often the place occurs.
 
-    where: "in a kitchen".
+    where: "in a kitchen". indoors: no sky, no weather.
     """
 
     name: str
@@ -38,6 +38,7 @@ class Place:
     scale: float
     slots: tuple[Slot, ...]
     weight: float = 1.0
+    indoors: bool = False
 
 
 def _one(kind: str, zone: str, chance: float) -> Slot:
