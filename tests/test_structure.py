@@ -207,6 +207,22 @@ def test_importing_saywhere_loads_little_beside_numpy() -> None:
     assert len(loaded) <= MOST_MODULES, loaded
 
 
+def test_captioning_imports_nothing_that_narratives_answers_or_downloads_need() -> None:
+    others = [
+        "core.narrative",
+        "core.alignment",
+        "core.attention",
+        "assets.wheel",
+        "assets.conversion",
+        "vision.pixels",
+    ]
+    others += ["models.patchioner.answering", "models.patchioner.grounding", "models.region_source"]
+    others += ["language.phrases", "vision.pixels"]
+    code = "import sys, saywhere.models.patchioner.seer, saywhere.vision.look, saywhere.vision.detector"
+    loaded = _run(f"{code}; print([m for m in {others} if 'saywhere.' + m in sys.modules])")
+    assert loaded.strip() == "[]"
+
+
 def _asserts(function: ast.FunctionDef) -> bool:
     """Whether a test has something that can fail: an assert, pytest.raises/fail, a numpy.testing check, or what
     Playwright expects of a page."""

@@ -5,43 +5,43 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from saywhere.core import (
-    AttentionMap,
-    Box,
-    BoxSet,
-    Caption,
-    Frame,
-    Grounded,
-    InvalidFile,
-    InvalidValue,
-    Mask,
-    MissingDependency,
-    Narrative,
-    Patch,
-    Phrase,
-    Point,
-    Polygon,
-    Region,
-    SaywhereError,
-    Trace,
-    UnknownName,
-    Utterance,
-    WholeImage,
-    Word,
-    WordBoxes,
-    simplify_many,
-    simplify_phrases,
-    split_words,
-    trace_through,
-    word_boxes,
-)
+from saywhere import core
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from os import PathLike
-    from types import ModuleType
 
     from saywhere import formats, metrics
+    from saywhere.core import (
+        AttentionMap,
+        Box,
+        BoxSet,
+        Caption,
+        Frame,
+        Grounded,
+        InvalidFile,
+        InvalidValue,
+        Mask,
+        MissingDependency,
+        Narrative,
+        Patch,
+        Phrase,
+        Point,
+        Polygon,
+        Region,
+        SaywhereError,
+        Trace,
+        UnknownName,
+        Utterance,
+        WholeImage,
+        Word,
+        WordBoxes,
+        simplify_many,
+        simplify_phrases,
+        split_words,
+        trace_through,
+        word_boxes,
+    )
     from saywhere.models.face import Model
 
 __version__ = "0.1.0"
@@ -111,10 +111,12 @@ def read(path: str | PathLike[str], format: str | None = None) -> Iterator[Any]:
     return formats.read(path, format)
 
 
-def __getattr__(name: str) -> ModuleType:
+def __getattr__(name: str) -> Any:
     # Imported when they are first asked for: `import saywhere` is for everyone.
     if name in ("formats", "metrics"):
         return import_module(f"saywhere.{name}")
+    if name in core.__all__:
+        return getattr(core, name)
     raise AttributeError(f"module 'saywhere' has no attribute {name!r}")
 
 

@@ -9,7 +9,7 @@ from saywhere.core.errors import require
 
 pytest.importorskip("spacy", reason="needs the extra 'language'")
 
-from saywhere.language import phrases_of
+from saywhere.language.phrases import phrases_of
 
 
 def said(text: str) -> list[Word]:

@@ -8,7 +8,6 @@ from pathlib import Path
 
 from saywhere.assets.errors import AssetUnavailable
 from saywhere.assets.registry import AssetFile, Hub
-from saywhere.assets.wheel import checked
 from saywhere.core.errors import InvalidFile, InvalidValue, require
 
 _REPO_ID = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*")
@@ -58,6 +57,8 @@ def read_hub_file(name: str, hub: Hub, file: AssetFile, folder: Path) -> bytes:
     size = path.stat().st_size
     if size != file.size:
         raise InvalidFile(f"{hub.repo}@{hub.revision[:12]}", f"{file.member} has {size:,} bytes, not {file.size:,}")
+    from saywhere.assets.wheel import checked
+
     return checked(path.read_bytes(), file, f"{hub.repo}@{hub.revision[:12]}", "the hub")
 
 

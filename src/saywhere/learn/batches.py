@@ -15,7 +15,7 @@ from saywhere.learn.processes import Processes
 from saywhere.learn.randomness import generator_for, seed_globals
 from saywhere.learn.recipe import Train
 from saywhere.learn.streams import StreamReader
-from saywhere.learn.task import Items, Stream, Task
+from saywhere.learn.task import Items, ItemStream, Task
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,7 @@ class Plan:
             raise InvalidValue("the training data", "has no items")
 
     @classmethod
-    def of(cls, items: Items | Stream, settings: Train, seed: int) -> Self:
+    def of(cls, items: Items | ItemStream, settings: Train, seed: int) -> Self:
         """The order in which a recipe's settings go through these items."""
         return cls(len(items), settings.batch_size, seed, None if isinstance(items, Items) else settings.shuffle_buffer)
 
@@ -112,7 +112,7 @@ class _MicroBatchSampler(Sampler[list[MicroBatch]]):
 class _MicroBatchDataset(Dataset[list[LoadedMicroBatch]], Sized):
     """Loads a step's micro-batches; runs in the trainer or in a worker, with the same result."""
 
-    def __init__(self, task: Task, items: Items | Stream, plan: Plan) -> None:
+    def __init__(self, task: Task, items: Items | ItemStream, plan: Plan) -> None:
         self._task, self._plan, self._seed = task, plan, plan.seed
         self._items = items if isinstance(items, Items) else StreamReader(items, plan.buffer or 1, plan.seed)
 
@@ -146,7 +146,7 @@ def _leave_signals_to_the_trainer(_worker: int) -> None:
 
 def load_steps(
     task: Task,
-    items: Items | Stream,
+    items: Items | ItemStream,
     plan: Plan,
     first: int,
     end: int,

@@ -10,7 +10,7 @@ import torch
 
 from saywhere.core.errors import InvalidValue
 from saywhere.learn.randomness import generator_for
-from saywhere.learn.task import Stream
+from saywhere.learn.task import ItemStream
 
 _END = object()
 
@@ -38,7 +38,7 @@ class StreamReader:
     Steps ask for later and later places, so that each epoch is read once; what lies between is passed over.
     """
 
-    def __init__(self, stream: Stream, buffer: int, seed: int) -> None:
+    def __init__(self, stream: ItemStream, buffer: int, seed: int) -> None:
         self._stream, self._buffer, self._seed = stream, buffer, seed
         self._epoch, self._next = -1, 0
         self._order: Iterator[Any] = iter(())

@@ -23,7 +23,7 @@ class Items(Protocol):
     def __getitem__(self, index: int, /) -> Any: ...
 
 
-class Stream(Protocol):
+class ItemStream(Protocol):
     """Items that can only be read one after another: `iter(stream)` gives all len(stream) of them anew, in the same
     order each time. Whatever has no `__getitem__` is taken for one.
 
@@ -43,7 +43,7 @@ class Task(Protocol):
         """A new model on the CPU. torch's global generator is seeded too, because modules initialise from it."""
         ...
 
-    def train_items(self) -> Items | Stream:
+    def train_items(self) -> Items | ItemStream:
         """What is learnt from. The trainer decides the order: of a stream, within what its buffer holds."""
         ...
 

@@ -23,7 +23,7 @@ from saywhere.learn.randomness import seed_globals
 from saywhere.learn.recipe import Checkpoint, Recipe, Validate
 from saywhere.learn.records import Best, Event, Note, Saved, StepDone, TrainerState, Validated
 from saywhere.learn.schedule import lr_factor
-from saywhere.learn.task import Items, SharedValidation, Stream, Task
+from saywhere.learn.task import Items, ItemStream, SharedValidation, Task
 from saywhere.models.common.sums import Sums
 
 
@@ -38,7 +38,7 @@ class Trainer:
         self,
         recipe: Recipe,
         task: Task,
-        items: Items | Stream,
+        items: Items | ItemStream,
         learner: Learner,
         state: TrainerState,
         *,

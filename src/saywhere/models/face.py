@@ -22,12 +22,13 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from saywhere.core import Caption, Grounded, Mask, Narrative, Region, WholeImage
+from saywhere.core import Caption, Region, WholeImage
 from saywhere.core.caption import OBJECT, SCENE
 from saywhere.core.errors import InvalidValue, SaywhereError, UnknownName
 from saywhere.vision.view import View
 
 if TYPE_CHECKING:
+    from saywhere.core import Grounded, Mask, Narrative
     from saywhere.models.region_features import RegionFeatures
     from saywhere.models.search import GenerationConfig
     from saywhere.vision import PhotoLike

@@ -23,10 +23,11 @@ from saywhere.assets.checkpoint import CONFIG, BaseModel, read_json, read_tensor
 from saywhere.assets.hub import local_folder
 from saywhere.atomic import write_atomic
 from saywhere.core.errors import InvalidFile, require
-from saywhere.models.region_source import SOURCE
 from saywhere.provenance import sha256_of
 
 WEIGHTS = "model.safetensors"
+SOURCE = "regions.json"
+"""Where the regions came from that a network learnt from; see `region_source`."""
 _FORMAT = 1
 _STEP = ".step"
 _LARGEST_BYTE, _SMALLEST_STEP = 127, 1e-12

@@ -12,8 +12,9 @@ from PIL import Image
 from saywhere.core.caption import OBJECT
 from saywhere.core.errors import InvalidFile, InvalidValue
 from saywhere.models.face import Look, Model, name_of
+from saywhere.models.folder import SOURCE
 from saywhere.models.region_features import RegionFeatures, view_regions
-from saywhere.models.region_source import SOURCE, RegionSource
+from saywhere.models.region_source import RegionSource
 from saywhere.models.search import BEAM, GenerationConfig
 from saywhere.vision import DetectingEncoder, Encoder, PhotoLike, View, open_detector, open_encoder, read_photo
 

@@ -13,8 +13,7 @@ import msgspec
 
 from saywhere.atomic import write_atomic
 from saywhere.core.errors import InvalidFile
-
-SOURCE = "regions.json"
+from saywhere.models.folder import SOURCE
 
 
 class RegionSource(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):

