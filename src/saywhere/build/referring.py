@@ -54,14 +54,14 @@ class Looked:
 def look_at_photos(
     coco: Store, seer: Seer, model: Path, out: Path, progress: Progress, limit: int | None = None
 ) -> Looked:
-    """Write FOLDER/looks, or go on with it. model: the seer's folder. limit: photos at most, by a hash of their keys; a
-    later run with a larger one goes on from there."""
+    """Write FOLDER/looks, or go on with it. model: the seer's folder. limit: photos at most, those with most
+    expressions first; a later run with a larger one goes on from there."""
     if coco.kind != COCO:
         raise InvalidFile(coco.folder, f"holds {coco.kind}, not {COCO}", "make one with `saywhere build coco`")
-    keys = [row.key for row in coco.having("referring") if row["referring"]]
-    if not keys:
+    counts = {row.key: len(row["referring"]) for row in coco.having("referring") if row["referring"]}
+    if not counts:
         raise InvalidFile(coco.folder, "has no referring expressions", "see docs/data.md for where they come from")
-    keys = sorted(keys, key=lambda key: hashlib.sha256(key.encode()).hexdigest())[:limit]
+    keys = sorted(counts, key=lambda key: (-counts[key], hashlib.sha256(key.encode()).hexdigest()))[:limit]
     unreadable: list[str] = []
     about = {"sees": sees(model), "photos": coco.about, "most": MOST}
     with StoreWriter(out / LOOKS, KIND, FIELDS, about, shard_bytes=_SHARD_BYTES) as writer:
@@ -69,7 +69,8 @@ def look_at_photos(
         while rows := list(islice(waiting, _TOGETHER)):
             read = {row.key: _read(row) for row in rows}
             unreadable += [key for key, photo in read.items() if photo is None]
-            said = {row.key: _told(row) for row in rows if read[row.key] is not None}
+            told = {row.key: _told(row) for row in rows if read[row.key] is not None}
+            said = {key: one for key, one in told.items() if one.said}
             vectors = _vectors(seer, said.values())
             for row in rows:
                 if row.key in said:
@@ -113,7 +114,10 @@ def _told(row: Row) -> _Told:
 def _vectors(seer: Seer, told: Iterable[_Told]) -> dict[str, Floats32]:
     """Text → its vector. Several photos' texts are read at once, because texts of like length go together."""
     texts = {
-        text for one in told for said in one.said for text in ((said.text, said.mirror) if one.split == "train" else (said.text,))
+        text
+        for one in told
+        for said in one.said
+        for text in ((said.text, said.mirror) if one.split == "train" else (said.text,))
     }
     ordered = sorted(texts)
     return dict(zip(ordered, seer.texts(ordered), strict=True)) if ordered else {}
@@ -170,9 +174,7 @@ def looked_photos(folder: Path) -> Iterator[LookedPhoto]:
         said = tuple(msgspec.convert(row["said"], list[Said]))
         vectors = (np.array(row[name], np.float32) for name in ("said_vectors", "mirror_vectors"))
         today = tuple(row["today"] or ())
-        yield LookedPhoto(
-            row.key, row["split"], offered, said, *vectors, frozenset(row["there"]), today, row["unseen"]
-        )
+        yield LookedPhoto(row.key, row["split"], offered, said, *vectors, frozenset(row["there"]), today, row["unseen"])
 
 
 def name_vectors(folder: Path, seer: Seer) -> tuple[tuple[str, ...], Floats32]:

@@ -13,6 +13,7 @@ import numpy as np
 
 from saywhere.formats.coco_classes import COCO_CLASSES
 from saywhere.language.coco_aliases import classes_named, coco_aliases, plural
+from saywhere.language.words import plain_words
 
 BoxXyxy = tuple[float, float, float, float]
 
@@ -68,7 +69,7 @@ def said_of(row: Mapping[str, Any], key: str, split: str) -> tuple[list[Said], f
     true = [
         Said(text, mirrored(text), TRUE, tuple(one["box_xyxy"]), one["split"], COCO_CLASSES[one["class"]])
         for one in row["referring"] or ()
-        if (text := " ".join(one["expression"].split()))
+        if plain_words(text := " ".join(one["expression"].split()))
     ]
     there = {COCO_CLASSES[kind] for kind in (() if classes is None else classes.tolist())}
     for text in (*(row["captions"] or ()), *(one.text for one in true)):

@@ -1,7 +1,7 @@
 """How finding is learnt: expressions with the boxes of their photos in batches, and the loop over them.
 
-Every pass sees people's expressions, those made from boxes, those of things that are not there, and expressions of other
-photos that name what this one does not show. Half of the photos are seen in the mirror, where left is right.
+Every pass sees people's expressions, those made from boxes, those of things that are not there, and expressions of
+other photos that name what this one does not show. Half of the photos are seen in the mirror, where left is right.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class TrainingConfig:
 
 
 class Asked(NamedTuple):
-    """An expression asked of a photo. text: its number among all texts. photo: its number. kind: see `Said`, or OTHER."""
+    """An expression asked of a photo. text, photo: their numbers. kind: see `Said`, or OTHER."""
 
     text: int
     photo: int
@@ -219,7 +219,9 @@ def _vocabulary(data: ReferringData, config: TrainingConfig) -> Vocabulary:
     learnt = [data.texts[one.text] for one in data.split("train", TRUE, MADE)]
     if not learnt:
         raise InvalidValue("photos", "none is for training", "look at more of them")
-    return vocabulary_of([text for one in learnt for text in (one.text, one.mirror)], config.least_count, config.most_words)
+    return vocabulary_of(
+        [text for one in learnt for text in (one.text, one.mirror)], config.least_count, config.most_words
+    )
 
 
 def _epochs(

@@ -16,18 +16,20 @@ def referring(
     store: Annotated[Path, typer.Argument(help="A store that `saywhere build coco` made.", show_default=False)],
     model: Annotated[str, typer.Option(help="The model whose eyes look at the photos: a name or a folder.")],
     output: Annotated[Path, typer.Option("--out", "-o", help="Folder to write to; the part is in its referring/.")],
-    limit: Annotated[int | None, typer.Option(min=1, help="Use only this many photos.")] = None,
+    limit: Annotated[
+        int | None, typer.Option(min=1, help="Use only this many photos, those with most expressions first.")
+    ] = None,
     epochs: Annotated[int, typer.Option(min=1, help="How often every expression is learnt from.")] = 8,
     seed: Annotated[int, typer.Option(help="Of first weights and of the order of expressions.")] = 0,
     install: Annotated[
         bool, typer.Option("--install", help="Put the part into the model's folder, and name it in its seer.json.")
     ] = False,
 ) -> None:
-    """Teach a model to find "the woman in red on the left" and "second horse from the right", and to say what is not there.
+    """Teach a model to find "second horse from the right", and to say what is not there.
 
-    Looks at the photos once (it goes on after an interruption), then trains a small network on what was seen. Photos are
-    split by a hash of their numbers; the report is about test photos alone. Photos that are no picture are left out; the
-    exit code is then 1.
+    Looks at the photos once (it goes on after an interruption), then trains a small network on what was seen. Photos
+    are split by a hash of their numbers; the report is about test photos alone. Photos that are no picture are left
+    out; the exit code is then 1.
     """
     from saywhere import loading
     from saywhere.build.referring_part import build_referring, install_referring

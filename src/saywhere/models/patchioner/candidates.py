@@ -1,7 +1,7 @@
 """What a photo offers to a referring expression: boxes, what each of them shows, and how it stands among the others.
 
 "The second horse from the right" cannot be told from the vector of a box: whether a box is the second one follows from
-the boxes beside it. What can be counted about this is counted here; what cannot be is left to the network that reads it.
+the boxes beside it. What can be counted about this is counted here; the rest is left to the network that reads it.
 """
 
 from __future__ import annotations
@@ -135,9 +135,9 @@ def ious(a_xyxy: Floats32, b_xyxy: Floats32) -> Floats32:
 def standing(boxes_xyxy: Floats32, names: Sequence[str], scores: Floats32) -> Floats32:
     """(n, STANDING) where each box is and how it stands to the others.
 
-    Its corners, middle, sides, area and score; how many things of its name, and how many things at all, lie to the left,
-    right, above and below, are larger and smaller, each counting by its score; whether it is the first, second or third
-    of its name in these orders; how many of its name there are; where the nearest of them are, and how large.
+    Its corners, middle, sides, area and score; how many things of its name, and how many things at all, lie to the
+    left, right, above and below, are larger and smaller, each counting by its score; whether it is the first, second or
+    third of its name in these orders; how many of its name there are; where the nearest of them are, and how large.
     """
     sure = _sure(boxes_xyxy, names, scores)
     kinds = np.array([sorted(set(names)).index(name) for name in names])
@@ -171,7 +171,7 @@ def _sure(boxes_xyxy: Floats32, names: Sequence[str], scores: Floats32) -> NDArr
 
 
 def _orders(boxes_xyxy: Floats32) -> NDArray[np.bool_]:
-    """(6, n, n) whether the second box comes before the first from the left, right, top, bottom, in size, in smallness."""
+    """(6, n, n) whether the second box comes before the first: from left, right, top, bottom, as larger, as smaller."""
     left, top, right, bottom = boxes_xyxy.T
     keys = ((left + right) / 2, (top + bottom) / 2, (right - left) * (bottom - top))
     (x, y, size) = (key[None, :] < key[:, None] for key in keys)
@@ -188,7 +188,7 @@ def _geometry(boxes_xyxy: Floats32, scores: Floats32) -> Floats32:
 
 
 def _nearest(boxes_xyxy: Floats32, others_xyxy: Floats32, alike: NDArray[np.bool_]) -> Floats32:
-    """(n, 4 * nearest) how far to the right and below the nearest ones alike lie, how much wider and higher they are."""
+    """(n, 4 * nearest) how far right and below the nearest ones alike lie, how much wider and higher they are."""
     offsets = np.zeros((len(boxes_xyxy), _NEAREST, 4), np.float32)
     centred, other = _centred(boxes_xyxy), _centred(others_xyxy)
     for number, row in enumerate(alike):
