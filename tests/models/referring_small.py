@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from saywhere.build.referring import LookedPhoto
@@ -13,7 +15,7 @@ NAMES = ("horse", "cup")
 COLOUR_NAMES = ("red", "green", "blue")
 
 
-def reader(texts: list[str]) -> np.ndarray:
+def reader(texts: Sequence[str]) -> np.ndarray:
     """A text is what it names, and nothing else."""
     rows = np.array([[float("horse" in text), float("cup" in text), *[0.1] * (SIZE - 2)] for text in texts], np.float32)
     return rows / np.linalg.norm(rows, axis=1, keepdims=True)
@@ -41,7 +43,7 @@ def made_photo(number: int, split: str) -> LookedPhoto:
     offered = row_of_horses(rng, int(rng.integers(2, 4)))
     horses = offered.boxes_xyxy[:-1]
     across = np.argsort(horses[:, 0])
-    painted = offered.colours.reshape(len(offered), -1, 3)[:-1, 0].argmax(axis=1)
+    painted = np.asarray(offered.colours).reshape(len(offered), -1, 3)[:-1, 0].argmax(axis=1)
     meant = {
         "left horse": across[0],
         "right horse": across[-1],

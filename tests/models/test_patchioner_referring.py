@@ -99,6 +99,7 @@ def test_hidden_states_are_averaged_over_the_boxes_where_there_are_any() -> None
     view = View(plain.frame, plain.patches, plain.whole, None, plain.found, states)
     offered = candidates_of(seeing.align(view))
     assert offered.colours is None
+    assert offered.states is not None
     np.testing.assert_allclose(offered.states[-1], states[1:].mean(axis=0), rtol=1e-5)
     left = states[1:].reshape(4, 4, 2)[:, :2].mean(axis=(0, 1))
     np.testing.assert_allclose(offered.states[offered.names.index("cat")], left, rtol=1e-5)

@@ -54,14 +54,18 @@ class Looked:
 def look_at_photos(
     coco: Store, seer: Seer, model: Path, out: Path, progress: Progress, limit: int | None = None
 ) -> Looked:
-    """Write FOLDER/looks, or go on with it. model: the seer's folder. limit: photos at most, those with most
-    expressions first; a later run with a larger one goes on from there."""
+    """Write FOLDER/looks, or go on with it. model: the seer's folder. limit: photos at most, first those
+    that the store keeps for validation, then those with most expressions; a later run with a larger one goes on."""
     if coco.kind != COCO:
         raise InvalidFile(coco.folder, f"holds {coco.kind}, not {COCO}", "make one with `saywhere build coco`")
-    counts = {row.key: len(row["referring"]) for row in coco.having("referring") if row["referring"]}
-    if not counts:
+    order = {
+        row.key: (row["split"] != "validation", -len(row["referring"]), hashlib.sha256(row.key.encode()).hexdigest())
+        for row in coco.having("referring")
+        if row["referring"]
+    }
+    if not order:
         raise InvalidFile(coco.folder, "has no referring expressions", "see docs/data.md for where they come from")
-    keys = sorted(counts, key=lambda key: (-counts[key], hashlib.sha256(key.encode()).hexdigest()))[:limit]
+    keys = sorted(order, key=order.__getitem__)[:limit]
     unreadable: list[str] = []
     about = {"sees": sees(model), "photos": coco.about, "most": MOST}
     with StoreWriter(out / LOOKS, KIND, FIELDS, about, shard_bytes=_SHARD_BYTES) as writer:

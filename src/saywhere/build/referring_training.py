@@ -205,9 +205,10 @@ def train_referring(data: ReferringData, config: TrainingConfig, progress: Progr
         referrer = Referrer(ReferringNet(shape), words)
         rng = np.random.default_rng(config.seed)
         validation = data.split("validation", TRUE)
-        best, weights = -1.0, referrer.net.state_dict()
+        best, weights = -math.inf, referrer.net.state_dict()
         for epoch, reached in enumerate(_epochs(data, referrer, config, rng, progress), 1):
-            found = precision(data, referrer, validation) if validation else reached
+            # Without validation photos the last pass is kept.
+            found = precision(data, referrer, validation) if validation else 0.0
             progress(f"pass {epoch}: loss {reached:.3f}, validation P@0.5 {100 * found:.1f} %", epoch, config.epochs)
             if found >= best:
                 best, weights = found, copy.deepcopy(referrer.net.state_dict())

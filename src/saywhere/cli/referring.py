@@ -17,7 +17,10 @@ def referring(
     model: Annotated[str, typer.Option(help="The model whose eyes look at the photos: a name or a folder.")],
     output: Annotated[Path, typer.Option("--out", "-o", help="Folder to write to; the part is in its referring/.")],
     limit: Annotated[
-        int | None, typer.Option(min=1, help="Use only this many photos, those with most expressions first.")
+        int | None,
+        typer.Option(
+            min=1, help="Use only this many photos: the store's validation photos, then those with most expressions."
+        ),
     ] = None,
     epochs: Annotated[int, typer.Option(min=1, help="How often every expression is learnt from.")] = 8,
     seed: Annotated[int, typer.Option(help="Of first weights and of the order of expressions.")] = 0,
