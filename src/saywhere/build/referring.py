@@ -71,15 +71,13 @@ def look_at_photos(
     with StoreWriter(out / LOOKS, KIND, FIELDS, about, shard_bytes=_SHARD_BYTES) as writer:
         waiting = (coco.by_key(key) for key in keys if key not in writer)
         while rows := list(islice(waiting, _TOGETHER)):
-            read = {row.key: _read(row) for row in rows}
-            unreadable += [key for key, photo in read.items() if photo is None]
-            told = {row.key: _told(row) for row in rows if read[row.key] is not None}
-            said = {key: one for key, one in told.items() if one.said}
-            vectors = _vectors(seer, said.values())
-            for row in rows:
-                if row.key in said:
-                    look = seer.look(read[row.key], row.key)
-                    writer.add(row.key, **_row(look, said[row.key], vectors))
+            read = [(row, photo) for row in rows if (photo := _read(row)) is not None]
+            unreadable += sorted({row.key for row in rows} - {row.key for row, _ in read})
+            told = {row.key: _told(row) for row, _ in read}
+            vectors = _vectors(seer, told.values())
+            for row, photo in read:
+                if told[row.key].said:
+                    writer.add(row.key, **_row(seer.look(photo, row.key), told[row.key], vectors))
                 progress("looking at photos", len(writer) + len(unreadable), len(keys))
     return Looked(len(Store(out / LOOKS, KIND)), tuple(unreadable))
 
@@ -176,9 +174,17 @@ def looked_photos(folder: Path) -> Iterator[LookedPhoto]:
             None if colours is None else np.array(colours, np.float32),
         )
         said = tuple(msgspec.convert(row["said"], list[Said]))
-        vectors = (np.array(row[name], np.float32) for name in ("said_vectors", "mirror_vectors"))
-        today = tuple(row["today"] or ())
-        yield LookedPhoto(row.key, row["split"], offered, said, *vectors, frozenset(row["there"]), today, row["unseen"])
+        yield LookedPhoto(
+            row.key,
+            row["split"],
+            offered,
+            said,
+            np.array(row["said_vectors"], np.float32),
+            np.array(row["mirror_vectors"], np.float32),
+            frozenset(row["there"]),
+            tuple(row["today"] or ()),
+            row["unseen"],
+        )
 
 
 def name_vectors(folder: Path, seer: Seer) -> tuple[tuple[str, ...], Floats32]:

@@ -246,7 +246,7 @@ def _epochs(
             net.train()
             loss = _step(data, referrer, [every[number] for number in some], rng)
             optimizer.zero_grad()
-            loss.backward()
+            loss.backward()  # type: ignore[no-untyped-call]  # torch declares no types for it
             torch.nn.utils.clip_grad_norm_(net.parameters(), 1.0)
             optimizer.step()
             schedule.step()

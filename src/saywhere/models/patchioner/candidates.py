@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from saywhere.core import Box, Frame, InvalidValue, WholeImage
+from saywhere.core import Box, Frame, InvalidValue, Region, WholeImage
 from saywhere.core.types import Floats32
 from saywhere.models.patchioner.eyes import AlignedView
 from saywhere.vision.things import suppressed
@@ -75,7 +75,7 @@ def candidates_of(seen: AlignedView, photo: Image.Image | None = None, most: int
     """What a view offers: at most `most` things found, the surest first, and the whole. photo: for its colours."""
     found = _distinct(seen.view.found, most)
     boxes = [*(one.box_xyxy for one in found), (0.0, 0.0, 1.0, 1.0)]
-    regions = [*(Box(*one.box_xyxy) for one in found), WholeImage()]
+    regions: list[Region] = [*(Box(*one.box_xyxy) for one in found), WholeImage()]
     states = None
     if seen.view.states is not None:
         weights = seen.state_weights(seen.weights(regions))

@@ -152,7 +152,7 @@ class SeerLook(Look):
     def _place(self, referred: Referred, vector: Floats32) -> Place:
         from saywhere.models.patchioner.grounding import Place
 
-        offered, index = self._candidates, referred.index
+        offered, index = self._candidates, referred.place
         left, top, right, bottom = offered.boxes_xyxy[index].tolist()
         return Place((left, top, right, bottom), float(offered.vectors[index] @ vector), offered.names[index])
 

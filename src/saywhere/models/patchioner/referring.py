@@ -1,7 +1,7 @@
 """Which box of a photo an expression means: "the woman in red on the left", "second horse from the right".
 
     referrer = Referrer.from_pretrained("folder")
-    referrer.refer(candidates, "second horse from the right", reader)      # Referred(index=3, there=0.91)
+    referrer.refer(candidates, "second horse from the right", reader)      # Referred(place=3, there=0.91)
 
 The network reads all boxes that a photo offers beside the words of the expression, so that relations can be learnt, and
 gives each box a score, and one more to "it is not there".
@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -91,9 +91,9 @@ class ExpressionBatch(NamedTuple):
 
 
 class Referred(NamedTuple):
-    """index: of the candidate that is most likely meant. there: how likely it is that what was said is there."""
+    """place: of the candidate that is most likely meant. there: how likely it is that what was said is there."""
 
-    index: int
+    place: int
     there: float
 
 
@@ -244,10 +244,19 @@ def one_photo(candidates: Candidates, name_vectors: Floats32, states_size: int) 
     states = candidates.states if states_size and candidates.states is not None else np.zeros((count, 0), np.float32)
     colours = np.zeros((count, COLOURS), np.float32) if candidates.colours is None else candidates.colours
     stand = standing(candidates.boxes_xyxy, candidates.names, candidates.scores)
-    arrays: list[Any] = [candidates.vectors, name_vectors, states, stand, colours]
-    tensors = [torch.from_numpy(np.ascontiguousarray(array, np.float32))[None] for array in arrays]
-    known = torch.tensor([[float(candidates.colours is not None)]])
-    return CandidateBatch(torch.ones(1, count, dtype=torch.bool), *tensors, known)
+    return CandidateBatch(
+        torch.ones(1, count, dtype=torch.bool),
+        _row(candidates.vectors),
+        _row(name_vectors),
+        _row(states),
+        _row(stand),
+        _row(colours),
+        torch.tensor([[float(candidates.colours is not None)]]),
+    )
+
+
+def _row(array: Floats32) -> Tensor:
+    return torch.from_numpy(np.ascontiguousarray(array, np.float32))[None]
 
 
 def referring_loss(logits: Tensor, overlaps: Tensor) -> Tensor:
