@@ -21,6 +21,7 @@ from saywhere.cli import (
     look,
     prepare,
     questions,
+    referring,
     report,
     reproduce,
     score,
@@ -67,6 +68,7 @@ build.app.command("coco")(coco.coco)
 build.app.command("eye")(eye.eye)
 build.app.command("with-eye")(eye.with_eye)
 build.app.command("model")(eye.model)
+build.app.command("referring")(referring.referring)
 build.app.command("answers")(answers.answers)
 build.app.command("visual-words")(questions.visual_words)
 build.app.command("trace-benchmark")(benchmark.trace_benchmark)

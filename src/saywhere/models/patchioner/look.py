@@ -13,6 +13,9 @@ from PIL import Image
 
 from saywhere.core import Box, Caption, InvalidValue, Region, WholeImage
 from saywhere.core.caption import OBJECT
+from saywhere.core.types import Floats32
+from saywhere.language.coco_aliases import classes_named
+from saywhere.language.words import plain_words
 from saywhere.models.common.overlaps import pointed
 from saywhere.models.face import Answer, Look, check_level, words_to_find
 from saywhere.models.patchioner.eyes import AlignedView
@@ -21,7 +24,9 @@ from saywhere.models.patchioner.writers import Generation
 if TYPE_CHECKING:
     from saywhere.core import AttentionMap, Grounded, Narrative
     from saywhere.models.patchioner.answering import RegionAnswerer
+    from saywhere.models.patchioner.candidates import Candidates
     from saywhere.models.patchioner.grounding import Grounder, PhraseBox
+    from saywhere.models.patchioner.referring import Referred
     from saywhere.models.patchioner.seer import Seer
     from saywhere.models.patchioner.why import WordScore
     from saywhere.models.region_features import RegionFeatures
@@ -56,11 +61,18 @@ class SeerLook(Look):
         return AttentionMap(above if above.any() else np.ones_like(above))
 
     def find(self, text: str) -> PhraseBox | None:
-        """Where one thing is, such as "a red cup"; None if it seems not to be there."""
+        """Where one thing is, such as "a red cup" or "the second horse from the right"; None if it seems not to be
+        there. A seer that learnt to find expressions does so; see `Referrer`."""
         if not text.strip():
             raise InvalidValue("text", "has no word")
-        best = self._grounder.find(text, self.seer.texts([text])[0])
-        return best if self._is_there(best) else None
+        return self._find(text, self.seer.texts([text])[0])
+
+    def find_alike(self, text: str, vector: Floats32 | None = None) -> PhraseBox | None:
+        """The same by likeness alone: the surest thing of a kind that the text names, or the box that is most like it.
+        vector: of the text, if that is known."""
+        if not text.strip():
+            raise InvalidValue("text", "has no word")
+        return self._find_alike(text, self.seer.texts([text])[0] if vector is None else vector)
 
     def grounded(self, text: str) -> Grounded:
         """Each word of a text with its box. Phrases that name things are looked for; the words between them stay with
@@ -116,9 +128,38 @@ class SeerLook(Look):
 
         return Grounder(self.aligned)
 
+    @cached_property
+    def _candidates(self) -> Candidates:
+        from saywhere.models.patchioner.candidates import candidates_of
+
+        return candidates_of(self.aligned, self.image)
+
     def _is_there(self, place: PhraseBox) -> bool:
         limits = self.seer.grounding
         return bool(place.thing) or place.cosine >= (limits.least_missed if place.missed else limits.least_cosine)
+
+    def _find_alike(self, text: str, vector: Floats32, place: str = "") -> PhraseBox | None:
+        best = self._grounder.find(text, vector, place)
+        return best if self._is_there(best) else None
+
+    def _find(self, text: str, vector: Floats32, place: str = "", said: str = "") -> PhraseBox | None:
+        """said: the text with all that is said of the place, for a seer that learnt to find expressions."""
+        referrer = self.seer.referrer
+        if referrer is None or not plain_words(said or text):
+            return self._find_alike(text, vector, place)
+        referred = referrer.refer(self._candidates, said or text, self.seer.texts)
+        if referrer.is_there(referred):
+            return self._place(referred, vector)
+        # What the candidates are not may still be there, if nothing that is looked for among things is named: the sky.
+        alike = None if classes_named(text) else self._grounder.places(vector, place)[0]
+        return alike if alike is not None and self._is_there(alike) else None
+
+    def _place(self, referred: Referred, vector: Floats32) -> PhraseBox:
+        from saywhere.models.patchioner.grounding import PhraseBox
+
+        offered, index = self._candidates, referred.place
+        left, top, right, bottom = offered.boxes_xyxy[index].tolist()
+        return PhraseBox((left, top, right, bottom), float(offered.vectors[index] @ vector), offered.names[index])
 
     def _placed(self, words: Sequence[str]) -> Grounded:
         from saywhere.models.patchioner.grounding import noun_phrases, spread
@@ -127,7 +168,8 @@ class SeerLook(Look):
         vectors = self.seer.texts([phrase.text for phrase in phrases]) if phrases else ()
         placed = []
         for phrase, vector in zip(phrases, vectors, strict=True):
-            best = self._grounder.find(phrase.text, vector, phrase.place)
-            if self._is_there(best):
+            said = f"{phrase.text} on the {phrase.place}" if phrase.place else phrase.text
+            best = self._find(phrase.text, vector, phrase.place, said)
+            if best is not None:
                 placed.append((phrase, best))
         return spread(words, placed)

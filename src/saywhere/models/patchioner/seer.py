@@ -40,6 +40,7 @@ from saywhere.vision import Encoder, PhotoLike, View, read_photo
 if TYPE_CHECKING:
     from saywhere.language.embed import TextEncoder
     from saywhere.models.patchioner.answering import RegionAnswerer
+    from saywhere.models.patchioner.referring import Referrer
 
 __all__ = [
     "GroundingConfig",
@@ -78,11 +79,13 @@ def _open_text_encoder() -> TextEncoder:
 @dataclass(frozen=True, slots=True)
 class OptionalParts:
     """What a seer opens when it is first asked for. text_encoder: reads texts that are to be found. answerer: answers
-    questions from `answer_regions`. question_kinds: that it learnt to answer, as people would ask them."""
+    questions from `answer_regions`. question_kinds: that it learnt to answer, as people would ask them. referrer: finds
+    what expressions mean; without it texts are found by likeness."""
 
     text_encoder: Callable[[], TextEncoder] = _open_text_encoder
     answerer: Callable[[], RegionAnswerer] | None = None
     question_kinds: tuple[str, ...] = ()
+    referrer: Callable[[], Referrer] | None = None
 
 
 class Seer:
@@ -124,6 +127,11 @@ class Seer:
         from saywhere.models.patchioner.answering import checked_answerer
 
         return None if self.parts.answerer is None else checked_answerer(self.parts.answerer(), self.eyes.size)
+
+    @cached_property
+    def referrer(self) -> Referrer | None:
+        """What finds expressions, if there is such a part; opened when the first text is to be found."""
+        return None if self.parts.referrer is None else self.parts.referrer().check(self.eyes.size)
 
     def look(self, photo: PhotoLike, image_id: str = "") -> SeerLook:
         """One photo. image_id: what narratives call it; by default the file's name without its ending."""
@@ -175,10 +183,17 @@ def open_seer(folder: str | Path, writer: str = "", *, eyes: Eyes | None = None)
         OptionalParts(
             answerer=partial(open_answerer, root / config.answers) if config.answers else None,
             question_kinds=tuple(config.question_kinds),
+            referrer=partial(_open_referrer, root / config.referring) if config.referring else None,
         ),
         GroundingConfig(config.least_grounding, config.least_missed),
         config.name if chosen == default else f"{config.name}:{chosen}",
     )
+
+
+def _open_referrer(folder: Path) -> Referrer:
+    from saywhere.models.patchioner.referring import Referrer
+
+    return Referrer.from_pretrained(folder)
 
 
 def open_eyes(

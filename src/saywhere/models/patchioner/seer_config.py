@@ -27,7 +27,8 @@ class SeerConfig(msgspec.Struct, forbid_unknown_fields=True):
     answers: the folder of the network that answers questions, if there is one. question_kinds: see `Seer`.
     levels: of captions above objects, such as "scene"; level_writer: the folder of what writes them; both or none.
     level_gap: "memory" or "direct"; level_beams: of their search, 1 for greedy; level_draws: to write them by
-    consensus, see `ConsensusConfig`; 0 not to."""
+    consensus, see `ConsensusConfig`; 0 not to.
+    referring: the folder of the network that finds referring expressions, if there is one; see `Referrer`."""
 
     name: str
     encoder: str
@@ -52,6 +53,7 @@ class SeerConfig(msgspec.Struct, forbid_unknown_fields=True):
     level_gap: str = "direct"
     level_beams: int = 5
     level_draws: int = 0
+    referring: str = ""
 
 
 def save_config(folder: str | Path, config: dict[str, Any]) -> None:
