@@ -130,4 +130,5 @@ def log_likelihoods(decoder: PrefixDecoder, vectors: Tensor, drawn: Tensor, read
     begin = drawn.new_full((len(drawn), 1), BEGIN_ID)
     scores = decoder(vectors, torch.cat([begin, drawn[:, :-1]], dim=1), None, reading).float().log_softmax(dim=-1)
     chosen = scores.gather(2, (drawn - END_ID).clamp(min=0)[..., None])[..., 0]
-    return (chosen * (drawn != PAD_ID)).sum(dim=1)
+    likely: Tensor = (chosen * (drawn != PAD_ID)).sum(dim=1)
+    return likely

@@ -128,16 +128,17 @@ class EyeNet(nn.Module):
             nn.init.zeros_(weight)
         with torch.no_grad():
             self.box.bias.copy_(torch.tensor([_FIRST_REACH] * 4 + [_FIRST_THING]))
-            self.kinds[-1].bias.fill_(_FIRST_KIND)
+            nn.init.constant_(self.kinds[-1].get_parameter("bias"), _FIRST_KIND)
 
     def forward(self, tapped: Tensor) -> Seen:
         """(B, 1 + n, tapped_size): what the trunk gives for the whole and for some or all patches."""
-        tap, colours = tapped.split([self.config.size, self.config.tapped_size - self.config.size], dim=-1)
+        tap, colours = tapped[..., : self.config.size], tapped[..., self.config.size :]
         states: Tensor = self.norm(self.blocks(tap + self.colours(colours)))
         patches = states[:, 1:]
         pooled = torch.cat([states[:, 0], patches.mean(dim=1)], dim=-1)
         inside = torch.cat([patches, self.tap_norm(tap[:, 1:]), colours[:, 1:].to(patches.dtype)], dim=-1)
-        inside = functional.gelu(self.cut(inside)).unflatten(-1, (self.config.cuts**2, self.config.cell_size))
+        inside = functional.gelu(self.cut(inside))
+        inside = inside.view(*patches.shape[:2], self.config.cuts**2, self.config.cell_size)
         cells = self.patch(patches)[:, :, None] + self.cell(inside)
         boxes = self.box(inside)
         return Seen(
@@ -276,8 +277,8 @@ def open_trunk(config: EyeConfig, kind: str = "", precision: str = "f32") -> tup
     focus = open_focus()
     example = torch.zeros(1, config.input_px, config.input_px, 3, dtype=torch.uint8)
     run = open_runtime(TrunkNet(focus.network, config), example, cache_folder() / "compiled", kind, precision)
-    about = {"trunk": focus.name, "weights_sha256": focus.sha256, "input_px": config.input_px}
-    return run, {**about, "tap": config.tap, "precision": precision}
+    about: dict[str, str | int] = {"trunk": focus.name, "weights_sha256": focus.sha256, "input_px": config.input_px}
+    return run, about | {"tap": config.tap, "precision": precision}
 
 
 def _two_layers(size: int, between: int, out: int) -> nn.Sequential:

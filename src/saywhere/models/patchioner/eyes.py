@@ -96,7 +96,9 @@ class AlignedView:
 
     def contrast(self) -> Floats32:
         """(d,) of length 1: what tells the photo from others, to find it by a text."""
-        return _unit(self.view.contrast[None])[0] if self.alignment is None else self.vectors([WholeImage()])[0]
+        vectors = _unit(self.view.contrast[None]) if self.alignment is None else self.vectors([WholeImage()])
+        contrast: Floats32 = vectors[0]
+        return contrast
 
     def state_weights(self, weights: Floats32) -> Floats32:
         """(m, n) how much each of the view's n hidden states of patches counts, from (m, rows, cols) weights."""

@@ -151,7 +151,7 @@ class SeerLook(Look):
         if referrer.is_there(referred):
             return self._place(referred, vector)
         # What the candidates are not may still be there, if nothing that is looked for among things is named: the sky.
-        alike = None if classes_named(text) else self._grounder.places(vector, place)[0]
+        alike = None if classes_named(text) else self._grounder.candidates(vector, place)[0]
         return alike if alike is not None and self._is_there(alike) else None
 
     def _place(self, referred: Referred, vector: Floats32) -> PhraseBox:

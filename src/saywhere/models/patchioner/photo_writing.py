@@ -254,7 +254,7 @@ class PhotoWriterTask:
         return {**parts, "loss": parts["loss"] + self._section.words * said, "said": said.detach()}
 
     def counts(self, batch: PhotoTextBatch) -> Mapping[str, float]:
-        if self._eye_task is not None:
+        if self._eye_task is not None and batch.known is not None:
             return self._eye_task.counts(batch.known)
         return {"loss": float((batch.words[:, 1:] != 0).sum())}
 
