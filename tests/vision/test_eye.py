@@ -102,6 +102,12 @@ def test_what_openvino_compiled_is_kept_and_belongs_to_its_weights(eye: Eye, tmp
     assert len(list(tmp_path.glob("*.xml"))) == 2
 
 
+def test_compiling_says_nothing_in_the_log(eye: Eye, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    pytest.importorskip("openvino")
+    opened(eye, tmp_path, "openvino")
+    assert not caplog.records
+
+
 def test_compiling_reports_to_nobody(eye: Eye, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     telemetry = pytest.importorskip("openvino_telemetry.main")
     sent: list[object] = []

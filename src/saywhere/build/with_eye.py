@@ -24,7 +24,7 @@ def build_with_eye(
     base: Path, eye: Path, writers: Mapping[str, Path], out: Path, changes: Mapping[str, Any] | None = None
 ) -> None:
     """base: the folder of a model. eye: of a trained eye. writers: name → folder of a decoder, which come before those
-    of the base; the first is the default. changes: to seer.json. Weights are stored in half precision."""
+    of the base; the first is the default. changes: to seer.json. New weights are stored in a byte a number."""
     if out.exists() and any(out.iterdir()):
         raise InvalidFile(out, "is not empty", "give a new folder")
     config = read_config(base)
@@ -36,9 +36,9 @@ def build_with_eye(
             reason = f"reads vectors of {decoder.config.vector_size} numbers, but those of the eye have {size}"
             raise InvalidValue(f"writer {name!r}", reason)
     shutil.copytree(base, out, dirs_exist_ok=True, ignore=shutil.ignore_patterns(*_OF_THE_OLD_EYES))
-    learner.save_pretrained(out / EYE, half=True)
+    learner.save_pretrained(out / EYE, int8=True)
     for name, decoder in opened.items():
-        decoder.save_pretrained(out / name, half=True)
+        decoder.save_pretrained(out / name, int8=True)
     if config.detector:
         # What tags add to an alignment was learnt with it, and goes with it; their names stay.
         tags = Tags.from_pretrained(base / "tags")

@@ -6,11 +6,13 @@ OpenVINO compiles a network once and keeps the result in the cache folder of ass
 from __future__ import annotations
 
 import hashlib
+import logging
 import os
 import shutil
 import tempfile
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -77,8 +79,8 @@ def _by_openvino(network: nn.Module, example: Tensor, cache: Path, precision: st
 def _convert(openvino: Any, network: nn.Module, example: Tensor, stored: Path) -> None:
     # Two examples, because one would be taken for a batch that is always one.
     batch = ({0: torch.export.Dim("batch")},)
-    with warnings.catch_warnings():
-        # What the two libraries deprecate in each other concerns their authors.
+    with warnings.catch_warnings(), _without_log():
+        # What the two libraries deprecate and miss in each other concerns their authors.
         warnings.simplefilter("ignore", FutureWarning)
         exported = torch.export.export(network, (torch.cat([example, example]),), dynamic_shapes=batch)
         # `openvino.convert_model` would do the same, and report to its makers that it was used.
@@ -95,6 +97,17 @@ def _convert(openvino: Any, network: nn.Module, example: Tensor, stored: Path) -
         # The weights first: whoever sees the .xml finds its .bin.
         shutil.move(path.with_suffix(".bin"), stored.with_suffix(".bin"))
         path.replace(stored)
+
+
+@contextmanager
+def _without_log() -> Iterator[None]:
+    """No warnings in the log, where OpenVINO puts whole tracebacks of operations that it does without."""
+    before = logging.root.manager.disable
+    logging.disable(max(before, logging.WARNING))
+    try:
+        yield
+    finally:
+        logging.disable(before)
 
 
 def _digest(network: nn.Module, example: Tensor, version: str) -> str:

@@ -13,8 +13,8 @@ from saywhere.vision.eye import Eye, EyeEncoder, TrunkNet
 from saywhere.vision.runtime import open_runtime
 from saywhere.vision.things import Namer
 
-SHIPPED = Path(__file__).parent / "weights"
-"""An eye that comes with the package; its README says what it learnt from and how good it is."""
+SHIPPED = Path(__file__).parents[1] / "base" / "eye"
+"""The eye of saywhere-base, whose card says what it learnt from and how good it is."""
 
 
 def open_eye(folder: str | Path = SHIPPED, kind: str = "") -> EyeEncoder:

@@ -87,12 +87,12 @@ class AlignedView:
         return vectors
 
     def presence(self, kind: str) -> float:
-        """How likely a kind of thing is in the photo, by the encoder or by what was found; 1 for a kind of which
-        neither can tell."""
-        if kind not in self.view.present and kind not in self.kinds:
-            return 1.0
-        scores = (one.score for one in self.view.found if one.name == kind)
-        return max(self.view.present.get(kind, 0.0), *scores, 0.0)
+        """How likely a kind of thing is in the photo: the mean of what the encoder says and of the best score of what
+        was found, if both can tell; 1 for a kind of which neither can."""
+        said = [self.view.present[kind]] if kind in self.view.present else []
+        if kind in self.kinds:
+            said.append(max((one.score for one in self.view.found if one.name == kind), default=0.0))
+        return sum(said) / len(said) if said else 1.0
 
     def contrast(self) -> Floats32:
         """(d,) of length 1: what tells the photo from others, to find it by a text."""

@@ -16,7 +16,7 @@ from typing import Protocol
 import numpy as np
 import torch
 
-from saywhere.core import Caption, InvalidValue, Region
+from saywhere.core import Caption, InvalidValue, Region, WholeImage
 from saywhere.core.caption import OBJECT
 from saywhere.core.types import Floats32
 from saywhere.language.coco_aliases import classes_named
@@ -138,7 +138,11 @@ class MemoryWriter:
         decoder = self.at(level).decoder
         reading = reading_of(seen, seen.weights(regions)) if reads_photos(decoder) else None
         believable = partial(self.believable, seen)
-        written, closed = self.write(vectors, how, level=level, reading=reading, believable=believable)
+        told_by = np.array(vectors)
+        told_by[[isinstance(region, WholeImage) for region in regions]] = seen.contrast()
+        written, closed = self.write(
+            vectors, how, level=level, reading=reading, believable=believable, remembered=told_by
+        )
         nearest = closed.nearest if any(closed.nearest) else self.bank.project(vectors).nearest
         supposed = level not in ABOUT_PEOPLE or may_have_people(seen)
         captions = []
@@ -164,10 +168,12 @@ class MemoryWriter:
         level: str = OBJECT,
         reading: Reading | None = None,
         believable: Callable[[str], bool] | None = None,
+        remembered: Floats32 | None = None,
     ) -> tuple[list[Written], Projected]:
         """A text for each of (m, d) vectors of length 1, and what was made of the vectors before. gap: how to close
         it; by default as the level has it. reading: the photo, for a decoder that attends to it. believable:
-        which texts are chosen before others."""
+        which texts are chosen before others. remembered: (m, d) what to fetch the memory's sentences by, if not by the
+        vectors."""
         writer = self.at(level)
         decoder, closed = writer.decoder, (gap or writer.gap).close(vectors)
         prompts = None if level == OBJECT else (level,) * len(vectors)
@@ -178,12 +184,15 @@ class MemoryWriter:
         if not isinstance(decoder, PrefixDecoder):
             kind = type(decoder).__name__
             raise InvalidValue("consensus", f"needs a writer that draws several texts, not a {kind}")
-        careful = [decoder.write(rows, how.careful, prompts, reading=reading) for rows in (closed.vectors, vectors)]
+        ways = [closed.vectors] if np.array_equal(closed.vectors, vectors) else [closed.vectors, vectors]
+        careful = zip(*(decoder.write(rows, how.careful, prompts, reading=reading) for rows in ways), strict=True)
         drawn = decoder.draw(closed.vectors, how.draws, how.drawing, prompts, reading)
-        near_each = self.bank.project(vectors, nearest=_FETCHED * how.nearest).nearest
+        near_each = self.bank.project(
+            vectors if remembered is None else remembered, nearest=_FETCHED * how.nearest
+        ).nearest
         chosen = []
-        for first, second, others, near in zip(*careful, drawn, near_each, strict=True):
-            every = [first, second, *others]
+        for some, others, near in zip(careful, drawn, near_each, strict=True):
+            every = [*some, *others]
             candidates = [one for one in every if believable is None or believable(one.text)] or every
             best = consensus([text.text for text in candidates], how.references(near), self.rarity, how.softness)
             chosen.append(candidates[best])
