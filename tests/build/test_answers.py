@@ -16,7 +16,7 @@ from saywhere.build.answers import PART, REPORT, AnswerInputs, AnswerScale, buil
 from saywhere.build.coco import FIELDS, KIND
 from saywhere.build.photo_boxes import PhotoBoxes
 from saywhere.core.errors import InvalidFile
-from saywhere.models.answerer.answering import Answerer
+from saywhere.models.answerer.answering import QuestionAnswerer
 from saywhere.models.answerer.data import TEST, TRAIN, TUNE, AnswerData, box_fits
 from saywhere.models.answerer.network import AnswerNet
 from saywhere.models.eye.features import Quantiser, photo_writer
@@ -127,7 +127,7 @@ def test_the_whole_build_gives_a_part_that_answers_and_a_report(inputs: AnswerIn
     assert network.judgement is not None
     assert network.judgement.refuses_kind("Why is it here?"), "a blind network knows as much"
     [view] = views_of(eye_of_nothing(), np.zeros((1, 17, EYE.tapped_size), np.float32))
-    [given] = Answerer(network, WordVectors).answer([state_places(view)], ["Why is it here?"])
+    [given] = QuestionAnswerer(network, WordVectors).answer([state_places(view)], ["Why is it here?"])
     assert given.reason
     assert open_answerer(out / PART).region_size == 12 + 4
 

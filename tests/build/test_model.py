@@ -80,4 +80,6 @@ def test_a_store_becomes_a_model_and_what_is_done_is_not_done_again(store: Store
 def test_both_recipes_are_checked_before_work_starts(base: Path) -> None:
     (base / "eye").mkdir()
     for recipe in (eye_recipe(base, base, ModelSettings()), reward_recipe(base, base, ModelSettings())):
-        check_sections(recipe, recipe.name)
+        model, data = check_sections(recipe, recipe.name)
+        assert data.folder == base
+        assert (model.eye is None) == (recipe.task == "patchioner-photo-reward")

@@ -11,9 +11,9 @@ import pytest
 import torch
 
 from saywhere.core.errors import InvalidFile, InvalidValue
-from saywhere.models.answerer.answering import Answerer
+from saywhere.models.answerer.answering import QuestionAnswerer
 from saywhere.models.answerer.batch import collate
-from saywhere.models.answerer.judgement import CANNOT_KNOW, Curve, Judgement, KindRecord, fit_judgement
+from saywhere.models.answerer.judgement import CANNOT_KNOW, CalibrationCurve, Judgement, KindRecord, fit_judgement
 from saywhere.models.answerer.kinds import KINDS, OTHER, answer_group, question_kind
 from saywhere.models.answerer.network import AnswerNet
 from saywhere.models.common.answers import AnswerVocabulary
@@ -49,7 +49,10 @@ WORDS = (
 )
 LEARNT, NOT_LEARNT = KindRecord(100, 50, 0.6, 0.3), KindRecord(100, 50, 0.31, 0.3)
 JUDGEMENT = Judgement(
-    {OTHER: Curve((0.0, 1.0), (0.0, 0.9))}, {"colour": LEARNT, "number": LEARNT, "why": NOT_LEARNT}, WORDS, least=0.2
+    {OTHER: CalibrationCurve((0.0, 1.0), (0.0, 0.9))},
+    {"colour": LEARNT, "number": LEARNT, "why": NOT_LEARNT},
+    WORDS,
+    least=0.2,
 )
 
 
@@ -58,8 +61,8 @@ def network() -> AnswerNet:
     return taught().attach(ANSWERS, JUDGEMENT)
 
 
-def answerer() -> Answerer:
-    return Answerer(network(), WordVectors)
+def answerer() -> QuestionAnswerer:
+    return QuestionAnswerer(network(), WordVectors)
 
 
 def image(*things: tuple[str, str]) -> RegionFeatures:
@@ -111,7 +114,7 @@ def test_a_word_that_no_question_had_is_refused_by_name() -> None:
 
 
 def test_an_answer_that_would_seldom_be_right_is_not_given() -> None:
-    unsure = Judgement({OTHER: Curve((0.0, 1.0), (0.0, 0.1))}, JUDGEMENT.kinds, WORDS, least=0.2)
+    unsure = Judgement({OTHER: CalibrationCurve((0.0, 1.0), (0.0, 0.1))}, JUDGEMENT.kinds, WORDS, least=0.2)
     verdict = unsure.verdict("What color is the cup?", 0.9)
     assert verdict.probability == pytest.approx(0.09)
     assert "right 9% of the time" in verdict.reason
@@ -193,14 +196,14 @@ def test_photos_of_other_features_and_other_encoders_are_refused() -> None:
         size = 5
 
     with pytest.raises(InvalidValue, match="5 numbers a token"):
-        Answerer(network(), Other).answer([image(("cup", "red"))], ["What color is the cup?"])
+        QuestionAnswerer(network(), Other).answer([image(("cup", "red"))], ["What color is the cup?"])
 
 
 def test_answers_of_another_number_and_an_empty_batch_are_refused() -> None:
     with pytest.raises(InvalidValue, match="answer vocabulary"):
         AnswerNet(CONFIG).attach(AnswerVocabulary(("yes",)))
     with pytest.raises(InvalidValue, match="does not know"):
-        Answerer(AnswerNet(CONFIG))
+        QuestionAnswerer(AnswerNet(CONFIG))
     with pytest.raises(InvalidValue, match="holds no item"):
         collate([], 3)
 
@@ -232,7 +235,7 @@ def test_calibration_tells_how_often_answers_are_right() -> None:
     rng = np.random.default_rng(0)
     said = rng.random(4000)
     right = (rng.random(4000) < said**2).astype(np.float64)
-    curve = Curve.fit(said, right)
+    curve = CalibrationCurve.fit(said, right)
     assert curve.at(0.5) == pytest.approx(0.25, abs=0.06)
     assert curve.at(0.9) == pytest.approx(0.81, abs=0.06)
     assert list(curve.right) == sorted(curve.right)
@@ -258,4 +261,4 @@ def test_what_is_no_judgement_is_refused(text: str) -> None:
 @pytest.mark.parametrize("said", [((0.5, 0.2), (0.1, 0.2)), ((0.1,), (0.1, 0.2)), ((), ()), ((0.1,), (1.5,))])
 def test_a_curve_that_falls_or_leaves_0_to_1_is_refused(said: tuple[tuple[float, ...], tuple[float, ...]]) -> None:
     with pytest.raises(InvalidValue, match="curve"):
-        Curve(*said)
+        CalibrationCurve(*said)

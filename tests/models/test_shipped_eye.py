@@ -26,5 +26,5 @@ def test_what_the_shipped_eye_sees_is_finite_and_differs_from_place_to_place() -
 
 
 def test_the_card_stands_beside_the_weights() -> None:
-    card = (SHIPPED / "README.md").read_text(encoding="utf-8")
-    assert all(word in card for word in ("Data.", "Recipe.", "Weak.", "seed 0"))
+    card = (SHIPPED.parent / "README.md").read_text(encoding="utf-8")
+    assert all(word in card for word in ("`eye/`", "38,757", "seed 0", "keep_out.txt", "## Limits"))

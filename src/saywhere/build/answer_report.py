@@ -36,7 +36,7 @@ _SIDES: Final = ("what is to the", "is the")
 
 
 @dataclass(frozen=True, slots=True)
-class Share:
+class AccuracyRow:
     """A measure over some questions. accuracy: of the network. blind: of one that sees no photo. commonest: of always
     giving the answer that is right most often in training."""
 
@@ -73,7 +73,7 @@ class AnswerReport:
     """shares: by what is asked. error: of the probabilities, expected (ECE). table: probability told, how often right,
     and how many, for ten parts of the questions. judgement: how it takes answers, kind by kind."""
 
-    shares: dict[str, Share]
+    shares: dict[str, AccuracyRow]
     error: float
     table: tuple[tuple[float, float, int], ...]
     refusals: Refusals
@@ -115,7 +115,7 @@ def report_of(network: AnswerNet, blind: AnswerNet, data: AnswerData, progress: 
         raise InvalidFile(data.folder, "the network was not calibrated")
     photos, held = data.photos(TEST), data.held()
     commonest = Commonest.of(data.photos(TRAIN))
-    shares: dict[str, Share] = {}
+    shares: dict[str, AccuracyRow] = {}
     for source in dict.fromkeys(one.source for some in photos.values() for one in some):
         asked = human(photos, source)
         measured = _Measured.of(network, blind, data, asked, commonest, progress)
@@ -180,10 +180,10 @@ class _Measured:
     def texts(self) -> list[str]:
         return [one.text for one in self.questions]
 
-    def share(self, name: str, chosen: NDArray[np.bool_]) -> Share:
+    def share(self, name: str, chosen: NDArray[np.bool_]) -> AccuracyRow:
         often = [self.commonest.right(one, name) for one, is_it in zip(self.questions, chosen, strict=True) if is_it]
         right, without = (float(some[chosen].mean()) for some in (self.right, self.without))
-        return Share(int(chosen.sum()), right, without, float(np.mean(often)))
+        return AccuracyRow(int(chosen.sum()), right, without, float(np.mean(often)))
 
 
 def group_names(one: StoredQuestion) -> tuple[str, ...]:
@@ -195,7 +195,7 @@ def group_names(one: StoredQuestion) -> tuple[str, ...]:
     return ("all", one.answer_type, *((kind,) if kind in ("colour", "number", "side") else ()))
 
 
-def _shares(source: str, measured: _Measured, unseen: NDArray[np.bool_]) -> dict[str, Share]:
+def _shares(source: str, measured: _Measured, unseen: NDArray[np.bool_]) -> dict[str, AccuracyRow]:
     names = [group_names(one) for one in measured.questions]
     found = {}
     for name in dict.fromkeys(name for some in names for name in some):

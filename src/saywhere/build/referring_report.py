@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from saywhere.atomic import write_atomic
 from saywhere.build.referring import LookedPhoto
 from saywhere.build.referring_texts import COLOUR, NOUN, TRUE
-from saywhere.build.referring_training import Asked, ReferringData, answers
+from saywhere.build.referring_training import ReferringData, ReferringItem, answers
 from saywhere.core.errors import InvalidValue
 from saywhere.language.coco_aliases import classes_named
 from saywhere.models.patchioner.candidates import Candidates, ious
@@ -39,7 +39,7 @@ def measure(data: ReferringData, referrer: Referrer, split: str = "test") -> dic
     return measures | _rates(data, referrer, split, asked)
 
 
-def _found(data: ReferringData, referrer: Referrer, asked: Sequence[Asked]) -> dict[str, float]:
+def _found(data: ReferringData, referrer: Referrer, asked: Sequence[ReferringItem]) -> dict[str, float]:
     overlaps = data.overlaps(asked).numpy()
     chosen, there = answers(data, referrer, asked)
     right = overlaps[np.arange(len(asked)), chosen] >= _FITS
@@ -54,7 +54,7 @@ def _found(data: ReferringData, referrer: Referrer, asked: Sequence[Asked]) -> d
     }
 
 
-def _rates(data: ReferringData, referrer: Referrer, split: str, asked: Sequence[Asked]) -> dict[str, float]:
+def _rates(data: ReferringData, referrer: Referrer, split: str, asked: Sequence[ReferringItem]) -> dict[str, float]:
     """How often it is wrong about being there."""
     least = referrer.config.least_there
     _, right = answers(data, referrer, asked)
@@ -68,14 +68,14 @@ def _rates(data: ReferringData, referrer: Referrer, split: str, asked: Sequence[
     return rates
 
 
-def _by_set(data: ReferringData, asked: Sequence[Asked], right: NDArray[np.bool_]) -> dict[str, float]:
+def _by_set(data: ReferringData, asked: Sequence[ReferringItem], right: NDArray[np.bool_]) -> dict[str, float]:
     sources = np.array([data.texts[one.text].source for one in asked])
     return {
         f"P@0.5, {_SETS.get(source, source)}": _percent(right[sources == source]) for source in sorted(set(sources))
     }
 
 
-def _baselines(data: ReferringData, asked: Sequence[Asked]) -> dict[str, float]:
+def _baselines(data: ReferringData, asked: Sequence[ReferringItem]) -> dict[str, float]:
     """P@0.5 of what needs no learning. Today's: finding by likeness alone, with the model's own thresholds."""
     guessed: dict[str, list[bool]] = {}
     today, known = [], []

@@ -65,7 +65,7 @@ class TrainingConfig:
             raise InvalidValue("TrainingConfig", f"needs at least one epoch, a batch and a rate above 0, not {self}")
 
 
-class Asked(NamedTuple):
+class ReferringItem(NamedTuple):
     """An expression asked of a photo. text, photo: their numbers. kind: see `Said`, or OTHER."""
 
     text: int
@@ -83,14 +83,14 @@ class ReferringData:
         self.name_ids = {name: 1 + number for number, name in enumerate(names)}
         self.name_vectors = torch.from_numpy(np.concatenate([np.zeros_like(name_vectors[:1]), name_vectors]))
         self.texts: list[Said] = [one for photo in photos for one in photo.said]
-        self.own = [Asked(0, number, one.kind) for number, photo in enumerate(photos) for one in photo.said]
+        self.own = [ReferringItem(0, number, one.kind) for number, photo in enumerate(photos) for one in photo.said]
         self.own = [one._replace(text=number) for number, one in enumerate(self.own)]
         self.vectors = _joined([photo.said_vectors for photo in photos])
         self.mirror_vectors = _joined([photo.mirror_vectors for photo in photos])
         self._fill()
         self._name()
 
-    def split(self, split: str, *kinds: str) -> list[Asked]:
+    def split(self, split: str, *kinds: str) -> list[ReferringItem]:
         """Expressions of a split's photos."""
         return [one for one in self.own if self.photos[one.photo].split == split and one.kind in kinds]
 
@@ -98,7 +98,7 @@ class ReferringData:
     def states_size(self) -> int:
         return self.states.shape[-1]
 
-    def others(self, split: str, count: int, rng: np.random.Generator) -> list[Asked]:
+    def others(self, split: str, count: int, rng: np.random.Generator) -> list[ReferringItem]:
         """People's expressions with other photos of the split, in which nothing is of a kind that they name."""
         own = [one for one in self.split(split, TRUE) if self.says[one.text].any()]
         photos = [number for number, photo in enumerate(self.photos) if photo.split == split]
@@ -106,10 +106,14 @@ class ReferringData:
             return []
         drawn = rng.integers(len(own), size=3 * count), rng.integers(len(photos), size=3 * count)
         pairs = ((own[text].text, photos[photo]) for text, photo in zip(*map(np.ndarray.tolist, drawn), strict=True))
-        clear = (Asked(text, photo, OTHER) for text, photo in pairs if not (self.says[text] & self.shows[photo]).any())
+        clear = (
+            ReferringItem(text, photo, OTHER)
+            for text, photo in pairs
+            if not (self.says[text] & self.shows[photo]).any()
+        )
         return [one for one, _ in zip(clear, range(count), strict=False)]
 
-    def overlaps(self, asked: Sequence[Asked]) -> Tensor:
+    def overlaps(self, asked: Sequence[ReferringItem]) -> Tensor:
         """(B, n) IoU of each candidate with what is meant; 0 of what is not there."""
         rows = torch.zeros(len(asked), self.there.shape[1])
         for row, one in zip(rows, asked, strict=True):
@@ -120,7 +124,7 @@ class ReferringData:
         return rows
 
     def batch(
-        self, asked: Sequence[Asked], ids: Sequence[Sequence[int]], mirror: NDArray[np.bool_] | None = None
+        self, asked: Sequence[ReferringItem], ids: Sequence[Sequence[int]], mirror: NDArray[np.bool_] | None = None
     ) -> tuple[CandidateBatch, ExpressionBatch]:
         """ids: of the words of each expression. mirror: (B,) whose photos are seen in the mirror."""
         turned = torch.zeros(len(asked), dtype=torch.bool) if mirror is None else torch.from_numpy(mirror)
@@ -257,7 +261,7 @@ def _epochs(
         yield float(np.mean(losses))
 
 
-def _step(data: ReferringData, referrer: Referrer, asked: Sequence[Asked], rng: np.random.Generator) -> Tensor:
+def _step(data: ReferringData, referrer: Referrer, asked: Sequence[ReferringItem], rng: np.random.Generator) -> Tensor:
     mirror = rng.random(len(asked)) < 0.5
     texts = (data.texts[one.text] for one in asked)
     ids = [referrer.ids(text.mirror if turned else text.text) for text, turned in zip(texts, mirror, strict=True)]
@@ -271,7 +275,9 @@ def _batches(order: NDArray[np.intp], size: int) -> Iterator[list[int]]:
     return (order[first : first + size].tolist() for first in range(0, len(order), size))
 
 
-def answers(data: ReferringData, referrer: Referrer, asked: Sequence[Asked]) -> tuple[NDArray[np.intp], Floats32]:
+def answers(
+    data: ReferringData, referrer: Referrer, asked: Sequence[ReferringItem]
+) -> tuple[NDArray[np.intp], Floats32]:
     """(m,) which candidate each expression means, and (m,) how likely it is there."""
     chosen, there = [np.zeros(0, np.intp)], [np.zeros(0, np.float32)]
     for some in _batches(np.arange(len(asked)), _BATCH_MEASURED):
@@ -284,7 +290,7 @@ def answers(data: ReferringData, referrer: Referrer, asked: Sequence[Asked]) -> 
     return np.concatenate(chosen), np.concatenate(there)
 
 
-def precision(data: ReferringData, referrer: Referrer, asked: Sequence[Asked]) -> float:
+def precision(data: ReferringData, referrer: Referrer, asked: Sequence[ReferringItem]) -> float:
     """P@0.5: the share of expressions whose box is found, whether or not the network says that they are there."""
     chosen, _ = answers(data, referrer, asked)
     overlaps = data.overlaps(asked).numpy()

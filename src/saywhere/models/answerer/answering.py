@@ -42,7 +42,7 @@ def _open_encoder() -> TokenEncoder:
     return open_token_encoder()
 
 
-class Answerer:
+class QuestionAnswerer:
     """A network with what reads questions for it. reads_states: it looks at places as `state_places` gives them."""
 
     reads_states = True
@@ -145,9 +145,9 @@ class AnswerScore:
     """
 
     def __init__(
-        self, answerer: Answerer, image: RegionFeatures, question: str, pointed: ArrayLike | None, answer: str
+        self, answerer: QuestionAnswerer, image: RegionFeatures, question: str, pointed: ArrayLike | None, answer: str
     ) -> None:
-        """pointed: see `Answerer.answer`. answer: empty for the likeliest."""
+        """pointed: see `QuestionAnswerer.answer`. answer: empty for the likeliest."""
         [given] = answerer.answer([image], [question], [pointed])
         self.word = answer if answer and answer != CANNOT_KNOW else given.ranked[0][0]
         if self.word not in answerer.answers:
@@ -175,9 +175,9 @@ class AnswerScore:
         return logits
 
 
-def open_answerer(folder: str | Path) -> Answerer:
+def open_answerer(folder: str | Path) -> QuestionAnswerer:
     """What `AnswerNet.save_pretrained` wrote, ready to answer."""
-    return Answerer(AnswerNet.from_pretrained(folder))
+    return QuestionAnswerer(AnswerNet.from_pretrained(folder))
 
 
 def _check_question(question: object, number: int) -> None:

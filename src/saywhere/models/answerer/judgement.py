@@ -39,7 +39,7 @@ _ASKED_FOR: Final = {
 }
 
 
-class Curve(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class CalibrationCurve(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """said: ascending, what the network says of its best answer. right: how often that is right, never falling."""
 
     said: tuple[float, ...]
@@ -55,7 +55,7 @@ class Curve(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return float(np.interp(said, self.said, self.right))
 
     @classmethod
-    def fit(cls, said: Floats, right: Floats) -> Curve:
+    def fit(cls, said: Floats, right: Floats) -> CalibrationCurve:
         """From (n,) pairs: means of equally many, then never falling (pool adjacent violators)."""
         if not len(said) or said.shape != right.shape:
             raise InvalidValue("calibration", f"has {said.shape} and {right.shape} numbers, not as many of both")
@@ -107,7 +107,7 @@ class Judgement(msgspec.Struct, frozen=True, forbid_unknown_fields=True, dict=Tr
     """curves: for each group of answers. kinds: what is known of each kind of questions. words: of the questions that
     were learnt from. least: an answer that is right less often is not given."""
 
-    curves: dict[str, Curve]
+    curves: dict[str, CalibrationCurve]
     kinds: dict[str, KindRecord]
     words: tuple[str, ...]
     least: float = 0.0
@@ -175,11 +175,11 @@ def fit_judgement(
     """From n questions that nothing was learnt from. said: (n,) of each best answer; right: (n,) how right it is;
     blind: (n,) how right the answer of a network is that sees no photo. learnt_from: kind → questions in training."""
     groups, kinds = np.array([answer_group(one) for one in questions]), [question_kind(one) for one in questions]
-    curves = {OTHER: Curve.fit(said, right)}
+    curves = {OTHER: CalibrationCurve.fit(said, right)}
     for group in sorted(set(groups.tolist())):
         of_it = groups == group
         if of_it.sum() >= 10 * _KNOTS:
-            curves[group] = Curve.fit(said[of_it], right[of_it])
+            curves[group] = CalibrationCurve.fit(said[of_it], right[of_it])
     records = {}
     for kind in KINDS:
         of_it = np.array([one == kind for one in kinds], dtype=bool)
