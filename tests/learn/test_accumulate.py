@@ -21,7 +21,7 @@ from saywhere.learn.processes import Processes
 from saywhere.learn.recipe import parse_recipe
 from saywhere.models.common.sums import Sums
 from saywhere.models.patchioner.data import save_pairs, save_texts
-from tests.models import eye_small, oscar_small, updown_small
+from tests.models import answerer_world, eye_small, oscar_small, updown_small
 from tests.models.patchioner_small import SENTENCES, SIZE, embeddings, vocabulary
 from tests.models.small import save_narratives
 
@@ -76,6 +76,16 @@ DECODER |= {"noise": [0.0, 0.0], "project_rate": 1.0}
 TASKS: dict[str, tuple[Callable[[Path], None], dict[str, Any], dict[str, Any]]] = {
     "eye": (_features, {"heads": 2, "layers": 1, "start": "random", "others": 5}, {}),
     "mitr": (_narratives, MITR, {}),
+    "answerer": (
+        answerer_world.save_data,
+        {"width": 16, "layers": 1, "inner": 16, "dropout": 0.0, "answer_dropout": 0.0},
+        {},
+    ),
+    "patchioner-photo-reward": (
+        _told_photos,
+        {"boxes": 1, "dropout": 0.0, "named": 1.0, "samples": 5, "sample_words": 8, "naming": 0.0},
+        {"eye": "eye", "decoder": "decoder"},
+    ),
     "patchioner-photo-writer": (
         _told_photos,
         {"captions": 2, "boxes": 1, "dropout": 0.0, "shift": 0.0, "named": 1.0},
@@ -92,9 +102,9 @@ TASKS: dict[str, tuple[Callable[[Path], None], dict[str, Any], dict[str, Any]]] 
 }
 
 # A loss that compares all items of a batch with each other.
-OF_THE_WHOLE_BATCH = {"eye", "patchioner-alignment"}
+OF_THE_WHOLE_BATCH = {"eye", "patchioner-alignment", "patchioner-photo-reward"}
 # Validated by the first process alone: its measures are no means over items.
-VALIDATED_ALONE = {"eye", "patchioner-alignment", "patchioner-photo-writer"}
+VALIDATED_ALONE = {"answerer", "eye", "patchioner-alignment", "patchioner-photo-reward", "patchioner-photo-writer"}
 CASES: dict[str, dict[str, Any]] = {
     path.name: tomllib.loads(path.read_text(encoding="utf-8")) for path in sorted(RECIPES.glob("*.toml"))
 }
@@ -103,6 +113,11 @@ CASES |= {f"mitr, {kind}": {"task": "mitr", "model": {"baseline": kind}} for kin
 CASES["mitr, lbm"] = {"task": "mitr", "model": {"lbm": 0.5, "cycle_kind": "segments"}}
 ONLY_CAPTIONS = {"trace": 0.0, "cycle": 0.0, "joint": 0.0}
 CASES["mitr, guided"] = {"task": "mitr", "model": {"guided": 6, **ONLY_CAPTIONS}}
+
+
+def _is_whole(case: Mapping[str, Any]) -> bool:
+    """Whether its loss compares all items of a batch; so does a writer's beside which an eye learns."""
+    return case["task"] in OF_THE_WHOLE_BATCH or "eye" in case.get("model", {})
 
 
 @pytest.fixture(autouse=True)
@@ -117,13 +132,13 @@ def _no_noise(monkeypatch: pytest.MonkeyPatch) -> None:
         noise[..., 0] = -torch.inf
         return noise
 
-    def drawn(_model: Any, vectors: Tensor, most: int, _generator: torch.Generator) -> Tensor:
+    def drawn(_model: Any, vectors: Tensor, most: int, _generator: torch.Generator, _reading: Any = None) -> Tensor:
         """Captions that differ in words and lengths, each told by its vector and its place among those of a text."""
         ids = torch.full((len(vectors), most), PAD_ID)
         for row, (vector, caption) in enumerate(zip(vectors, ids, strict=True)):
             rng = np.random.default_rng([int(1e6 * abs(float(vector[0]))), row % 5])
             length = int(rng.integers(1, most))
-            caption[:length] = torch.from_numpy(rng.integers(END_ID + 1, END_ID + len(vocabulary()), length))
+            caption[:length] = torch.from_numpy(rng.integers(END_ID + 1, END_ID + len(model.vocabulary), length))
             caption[length] = END_ID
         return ids
 
@@ -139,10 +154,12 @@ def _recipe(table: Mapping[str, Any], folder: Path) -> Recipe:
     write, model, data = TASKS[table["task"]]
     write(folder)
     kept = {key: value for key, value in table.get("model", {}).items() if key != "start"}
+    if "eye" in kept:
+        model = model | {"eye": kept["eye"] | TASKS["eye"][1]}
     if "hint" in kept:
         model = model | {"hint": kept["hint"] | model["hint"]}
     train = {key: value for key, value in table.get("train", {"lr": 0.01}).items() if key != "init_from"}
-    train |= {"batch_size": 12, "steps": 1, "epochs": None}
+    train |= {"batch_size": 12, "steps": 1, "epochs": None, "precision": "fp32"}
     levels = {"levels": table["data"]["levels"]} if "levels" in table.get("data", {}) else {}
     paths = {key: str(folder / value) for key, value in data.items() if key in ("eye", "decoder")}
     changed = {"name": "small", "model": kept | model, "data": {"folder": str(folder), **data, **paths, **levels}}
@@ -164,7 +181,7 @@ def test_every_task_is_among_the_cases() -> None:
     assert {name for name in known_tasks() if "tiny" not in name} == set(TASKS)
 
 
-@pytest.mark.parametrize("case", [name for name, one in CASES.items() if one["task"] not in OF_THE_WHOLE_BATCH])
+@pytest.mark.parametrize("case", [name for name, one in CASES.items() if not _is_whole(one)])
 def test_a_batch_in_parts_has_the_loss_and_gradient_of_the_whole(tmp_path: Path, case: str) -> None:
     recipe = _recipe(CASES[case], tmp_path / "data")
     whole = _one_step(recipe, 1)
@@ -174,7 +191,7 @@ def test_a_batch_in_parts_has_the_loss_and_gradient_of_the_whole(tmp_path: Path,
         assert cut.grad_norm == pytest.approx(whole.grad_norm, rel=1e-4)
 
 
-@pytest.mark.parametrize("case", [name for name, one in CASES.items() if one["task"] in OF_THE_WHOLE_BATCH])
+@pytest.mark.parametrize("case", [name for name, one in CASES.items() if _is_whole(one)])
 def test_a_loss_that_compares_all_items_of_a_batch_is_not_cut(tmp_path: Path, case: str) -> None:
     recipe = _recipe(CASES[case], tmp_path / "data")
     assert _one_step(recipe, 1).grad_norm > 0

@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
+from pathlib import Path
 
 import numpy as np
 import torch
 
 from saywhere.core.types import Floats32
 from saywhere.language.words import plain_words
+from saywhere.models.answerer import data
 from saywhere.models.answerer.batch import AskedItem, PhotoItem, collate
 from saywhere.models.answerer.config import AnswererConfig
+from saywhere.models.answerer.data import TRAIN, TUNE, StoredQuestion
 from saywhere.models.answerer.network import AnswerNet
 from saywhere.models.answerer.task import answer_loss
 from saywhere.models.common.answers import AnswerVocabulary
+from saywhere.models.region_features import REGIONS
+from saywhere.store import StoreWriter
 
 THINGS, COLOURS = ("cup", "dog", "car"), ("red", "green", "blue")
 ANSWERS = AnswerVocabulary((*COLOURS, "1", "2", "3", "yes", "no"))
@@ -96,3 +101,27 @@ def answers_to(network: AnswerNet, items: Sequence[PhotoItem]) -> tuple[torch.Te
     batch = collate(items, len(ANSWERS))
     out = network(batch.regions, batch.boxes, batch.present, batch.tokens, batch.read, batch.pointed)
     return out.logits[:, 0], batch.targets[:, 0]
+
+
+def save_data(folder: Path, splits: Sequence[str] = (TRAIN,) * 16 + (TUNE,) * 4) -> None:
+    """A folder as `saywhere build answers` writes it, with a photo and a question for each of `splits`."""
+    rng, encoder = np.random.default_rng(0), WordVectors()
+    texts: set[str] = set()
+    with (
+        StoreWriter(folder / data.PLACES, REGIONS, data.PLACES_FIELDS, {}) as places,
+        StoreWriter(folder / data.QUESTIONS, data.QUESTIONS_KIND, data.QUESTIONS_FIELDS, {}) as questions,
+    ):
+        for number, split in enumerate(splits):
+            things = drawn_things(rng)
+            text, answer = question_of(things, rng)
+            texts.add(text)
+            features, boxes = photo_of(things, rng)
+            places.add(f"{number:012}", regions=features, boxes=boxes)
+            target = ((int(ANSWERS.targets([answer]).argmax()), 1.0),)
+            asked = StoredQuestion(text, data.HUMAN, "what", "other", (answer,), target)
+            questions.add(f"{number:012}", split=split, asked=[asked], held=False)
+    with StoreWriter(folder / data.TEXTS, data.TEXTS_KIND, data.TEXTS_FIELDS, {}) as stored:
+        for text in sorted(texts):
+            stored.add(text, states=encoder.states([text])[0])
+    ANSWERS.save(folder / data.ANSWERS)
+    (folder / data.WORDS).write_text('["cup"]', encoding="utf-8")

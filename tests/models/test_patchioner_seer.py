@@ -423,14 +423,21 @@ def test_a_missing_description_is_a_clear_error(tmp_path: Path) -> None:
 
 
 def test_a_caption_that_names_what_is_hardly_there_is_unsure_and_of_several_another_is_chosen() -> None:
-    found = (Found(LEFT, "cat", 0.9), Found(TOP_RIGHT, "dog", 0.05))
+    found = (Found(LEFT, "cat", 0.9), Found(TOP_RIGHT, "dog", 0.1))
     tiny = seer(least_similarity=0.0, found=found)
     tiny.writer.least_presence = 0.3
     look = tiny.look(photo())
-    assert (look.aligned.presence("cat"), look.aligned.presence("dog"), look.aligned.presence("cup")) == (0.9, 0.05, 0)
+    assert (look.aligned.presence("cat"), look.aligned.presence("dog"), look.aligned.presence("cup")) == (0.9, 0.1, 0)
     assert look.aligned.presence("zebra crossing") == 1
     cat, dog = look.captions([Box(*LEFT), Box(*TOP_RIGHT)])
     assert (cat.text, cat.sure, dog.text, dog.sure) == ("a cat", True, "a dog", False)
+
+
+def test_a_region_is_not_called_by_a_kind_that_is_hardly_in_the_photo() -> None:
+    tiny = seer(least_similarity=0.0, found=(Found(LEFT, "cat", 0.9), Found(TOP_RIGHT, "dog", 0.05)))
+    tiny.writer.least_presence = 0.3
+    # The nearest phrase of the memory is about the dog, too; the next is not.
+    assert tiny.look(photo()).caption(Box(*TOP_RIGHT)).text in {"a red cat", "a blue cup"}
 
 
 def test_of_captions_drawn_for_a_scene_one_is_kept_that_the_eyes_believe() -> None:

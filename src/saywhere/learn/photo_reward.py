@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from saywhere.core.errors import InvalidValue
 from saywhere.language.coco_aliases import classes_named
 from saywhere.language.vocabulary import BEGIN_ID, END_ID, PAD_ID
-from saywhere.learn.reward import check_samples, sample
+from saywhere.learn import reward
 from saywhere.metrics.captions import DocumentFrequency, cider
 from saywhere.models.common.batches import Movable
 from saywhere.models.patchioner.decoder import PrefixDecoder, Reading
@@ -45,7 +45,7 @@ class PhotoRewardSection(PhotoWriterSection, frozen=True, forbid_unknown_fields=
     naming: float = 0.3
 
     def __post_init__(self) -> None:
-        check_samples(self.samples, self.sample_words)
+        reward.check_samples(self.samples, self.sample_words)
         if self.eye is not None:
             raise ValueError("the eye stands still while its writer is rewarded: leave [model.eye] out")
 
@@ -88,7 +88,7 @@ class PhotoRewardTask(PhotoWriterTask):
             seen = writer.eye(batch.boxes.tapped)
         vectors = unit(seen.whole.float()).repeat_interleave(samples, dim=0)
         reading = Reading(seen.states, seen.states.new_ones(len(vectors), seen.states.shape[1] - 1))
-        drawn = sample(writer.decoder, vectors, self._reward.sample_words, generator, reading)
+        drawn = reward.sample(writer.decoder, vectors, self._reward.sample_words, generator, reading)
         rewards = self._rewards(drawn, batch).to(vectors)
         each = rewards.view(-1, samples)
         advantage = (each - (each.sum(dim=1, keepdim=True) - each) / (samples - 1)).flatten()

@@ -124,6 +124,10 @@ class AlignedView:
             return self._with_classes(_unit(seen), flat)
         return self._with_classes(_unit(seen + names.learnt) + names.named, flat)
 
+    def patch_vectors(self, regions: Sequence[Region]) -> Floats32:
+        """(m, d) vectors of length 1 of what the patches of regions show, without the detector's names."""
+        return _unit(self.weights(regions).reshape(len(regions), -1) @ self._aligned)
+
     def names(self, weights: Floats32, regions: Sequence[Region] | None = None) -> Names | None:
         """What the detector's names add for (m, rows, cols) weights; None without tags. regions: as in `weighed`."""
         if self.tags is None:

@@ -9,7 +9,7 @@ the same vector of a region and, as its prompt, the level's name.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import Protocol
 
@@ -33,6 +33,9 @@ Generation = GenerationConfig | ConsensusConfig
 """How words are chosen."""
 _LEAST_PERSON = 0.1
 """What people do is said only of people who may be there."""
+_HARDLY = 0.2
+"""A kind is hardly there whose presence is below this share of what makes a caption sure."""
+_PHRASE_WORDS, _PHRASES_FETCHED = 4, 400
 _FETCHED = 3
 """So many times more sentences are fetched than are references, because short ones are none."""
 
@@ -145,6 +148,8 @@ class MemoryWriter:
         )
         nearest = closed.nearest if any(closed.nearest) else self.bank.project(vectors).nearest
         supposed = level not in ABOUT_PEOPLE or may_have_people(seen)
+        if level == OBJECT:
+            written = [self._believed(seen, *one) for one in zip(regions, written, strict=True)]
         captions = []
         for region, text, near in zip(regions, written, nearest, strict=True):
             similarity = max(one.cosine for one in near)
@@ -153,6 +158,18 @@ class MemoryWriter:
                 Caption(text.text, text.score, region, level, sure=sure, similarity=similarity, nearest=tuple(near))
             )
         return captions
+
+    def _believed(self, seen: AlignedView, region: Region, text: Written) -> Written:
+        """The text of a region; if it names a kind that is hardly in the photo, the phrase of the memory that is
+        nearest to what its patches show instead."""
+        hardly = _HARDLY * self.least_presence
+        if is_scene(region) or all(seen.presence(kind) >= hardly for kind in classes_named(text.text)):
+            return text
+        near = self.bank.project(seen.patch_vectors([region]), nearest=_PHRASES_FETCHED).nearest[0]
+        for one in near:
+            if len(one.sentence.split()) <= _PHRASE_WORDS and self.believable(seen, one.sentence):
+                return replace(text, text=one.sentence.lower())
+        return text
 
     def believable(self, seen: AlignedView, text: str) -> bool:
         """Whether all kinds of things that a text names may be in the photo."""
