@@ -25,8 +25,10 @@ if TYPE_CHECKING:
 
 HERE = Path(__file__).resolve().parent
 PHOTOS = "sample-photos"
-BOXES = (sw.Box(0.25, 0.05, 0.7, 0.75), sw.Box(0.0, 0.5, 0.35, 1.0), sw.Box(0.7, 0.0, 1.0, 0.6))
+FIRST = HERE / "photos" / "tourist.jpg"
+BOXES = (sw.Box(0.62, 0.215, 1.0, 0.74), sw.Box(0.485, 0.43, 0.63, 0.6), sw.Box(0.13, 0.31, 0.27, 0.84))
 SENTENCES = {
+    "tourist": "a person holding a phone in front of a building",
     "chelsea": "a cat with long whiskers and a pink nose",
     "coffee": "a cup of coffee on a saucer beside a spoon",
     "astronaut": "a woman in an orange suit in front of a flag",
@@ -35,11 +37,11 @@ console = Console(highlight=False, soft_wrap=True)
 
 
 def drawn_trace() -> sw.Trace:
-    """What a hand draws that circles a face twice: x, y, and seconds."""
+    """What a hand draws that circles a phone twice: x, y, and seconds."""
     seconds = np.linspace(0, 3, 90)
     turn = 2 * np.pi * seconds / 1.5
-    x = 0.45 + (0.16 + 0.01 * seconds) * np.cos(turn)
-    y = 0.40 + (0.24 + 0.01 * seconds) * np.sin(turn)
+    x = 0.55 + (0.08 + 0.01 * seconds) * np.cos(turn)
+    y = 0.51 + (0.09 + 0.01 * seconds) * np.sin(turn)
     return sw.Trace(np.column_stack([x, y, seconds]))
 
 
@@ -77,12 +79,12 @@ def photographs(out: Path) -> None:
     fetch_missing([PHOTOS])
     folder = folder_of(PHOTOS)
     seer = opened("saywhere-base")
-    told('look = sw.load().look("chelsea.png")')
-    look, trace = seer.look(folder / "chelsea.png"), drawn_trace()
+    told(f'look = sw.load().look("{FIRST.name}")')
+    look, trace = seer.look(FIRST), drawn_trace()
     told("look.caption()", look.caption())
     told("look.captions([Box(…), Box(…), Box(…)])", *look.captions(BOXES))
     told("look.caption(trace)", look.caption(trace))
-    sentence = SENTENCES["chelsea"]
+    sentence = SENTENCES[FIRST.stem]
     with busy("reading"):
         narrative = look.ground(sentence)
     told(f'look.ground("{sentence}")', narrative.trace)
@@ -90,7 +92,7 @@ def photographs(out: Path) -> None:
     with busy("drawing"):
         first = seen(look, BOXES, trace)
         save_png(draw_seen(first), out / "demo.png")
-        others = [seen(seer.look(folder / f"{name}.png"), (), None) for name in ("coffee", "astronaut")]
+        others = [seen(seer.look(folder / f"{name}.png"), (), None) for name in ("chelsea", "coffee", "astronaut")]
         gallery_page([first, *others], out / "demo.html", "What it sees, and where")
     console.print(f"\n{out / 'demo.png'}\n{out / 'demo.html'}", markup=False)
 

@@ -132,7 +132,7 @@ def _no_noise(monkeypatch: pytest.MonkeyPatch) -> None:
         noise[..., 0] = -torch.inf
         return noise
 
-    def drawn(_model: Any, vectors: Tensor, most: int, _generator: torch.Generator, _reading: Any = None) -> Tensor:
+    def drawn(model: Any, vectors: Tensor, most: int, _generator: torch.Generator, _reading: Any = None) -> Tensor:
         """Captions that differ in words and lengths, each told by its vector and its place among those of a text."""
         ids = torch.full((len(vectors), most), PAD_ID)
         for row, (vector, caption) in enumerate(zip(vectors, ids, strict=True)):
