@@ -47,7 +47,15 @@ class SeerLook(Look):
         which may take more care with the whole photo and with sets of boxes. level: one of `levels`."""
         check_level(level, self.levels, self.seer.name)
         written = self.seer.writer.captions(self.aligned, regions, how, level)
-        return [replace(caption, origin=self.seer.name) for caption in written]
+        sure = not self.why_no_photo
+        return [replace(caption, origin=self.seer.name, sure=sure and caption.sure) for caption in written]
+
+    @cached_property
+    def why_no_photo(self) -> str:
+        """Why the picture is hardly a photograph, of which nothing is sure; empty if it may be one, or is not known."""
+        from saywhere.vision.plausible import why_no_photo
+
+        return "" if self.image is None else why_no_photo(self.image)
 
     def weights(self, regions: Sequence[Region]) -> NDArray[np.float32]:
         return self.aligned.weights(regions)
