@@ -11,7 +11,7 @@ from saywhere.build.base_photos import held_out
 from saywhere.build.coco_regions import CocoFolder
 from saywhere.models.updown import Captions, Questions
 from saywhere.reproduce.hint_data import HintPhotos, prepare_hint_photos
-from tests.build.test_answers import coco, quiet
+from tests.build.test_coco_regions import coco, quiet
 
 __all__ = ["coco"]
 
