@@ -31,7 +31,7 @@ from saywhere.models.patchioner.consensus import ConsensusConfig, InverseFrequen
 from saywhere.models.patchioner.eyes import AlignedView, EncoderEyes
 from saywhere.models.patchioner.gap import MemoryGap
 from saywhere.models.patchioner.seer import GroundingConfig, OptionalParts, Seer, read_config, save_config
-from saywhere.models.patchioner.writers import VectorWriter
+from saywhere.models.patchioner.writers import _ECHO, VectorWriter
 from saywhere.models.search import GenerationConfig
 from saywhere.vision import Found, View
 from tests.models.patchioner_seeing import (
@@ -451,3 +451,11 @@ def test_of_captions_drawn_for_a_scene_one_is_kept_that_the_eyes_believe() -> No
     # Where nothing is believed, something is said all the same, and told to be unsure.
     [anything] = tiny.writer.write(vectors, way, believable=lambda text: False)[0]
     assert anything.text == free.text
+
+
+@pytest.mark.parametrize(
+    ("text", "echoes"),
+    [("a boy with a hat and a hat", True), ("a tower with a clock on it", False), ("cats and cats", True)],
+)
+def test_a_caption_that_says_a_thing_twice_in_a_row_is_known(text: str, echoes: bool) -> None:
+    assert bool(_ECHO.search(text)) == echoes

@@ -8,6 +8,7 @@ the same vector of a region and, as its prompt, the level's name.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
@@ -31,6 +32,8 @@ from saywhere.models.search import GenerationConfig, Writer, Written
 
 Generation = GenerationConfig | ConsensusConfig
 """How words are chosen."""
+_ECHO = re.compile(r"\b(\w+) (?:and|with) (?:an? |the )?\1\b")
+"""Says a thing twice: a hat and a hat."""
 _LEAST_PERSON = 0.1
 """What people do is said only of people who may be there."""
 _HARDLY = 0.2
@@ -210,7 +213,8 @@ class MemoryWriter:
         chosen = []
         for some, others, near in zip(careful, drawn, near_each, strict=True):
             every = [*some, *others]
-            candidates = [one for one in every if believable is None or believable(one.text)] or every
+            plain = [one for one in every if not _ECHO.search(one.text)] or every
+            candidates = [one for one in plain if believable is None or believable(one.text)] or plain
             best = consensus([text.text for text in candidates], how.references(near), self.rarity, how.softness)
             chosen.append(candidates[best])
         return chosen, closed
