@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -77,9 +78,20 @@ def test_a_store_becomes_a_model_and_what_is_done_is_not_done_again(store: Store
     assert weights[0] == weights[1]
 
 
+def test_without_reward_the_writer_is_what_learnt_beside_the_eye(store: Store, base: Path, tmp_path: Path) -> None:
+    settings = replace(SETTINGS, reward_steps=0)
+    work: Any = (tmp_path / "work", Brightness(), {"trunk": "brightness"}, LengthEncoder(), CONFIG, settings)
+    build_model(store, base, tmp_path / "out", *work, lambda *_: None)
+    assert not (tmp_path / "work" / "reward").exists()
+    assert list(read_config(tmp_path / "out").writers) == [WRITER, "zero-shot"]
+
+
 def test_both_recipes_are_checked_before_work_starts(base: Path) -> None:
     (base / "eye").mkdir()
-    for recipe in (eye_recipe(base, base, ModelSettings()), reward_recipe(base, base, ModelSettings())):
+    for recipe in (
+        eye_recipe(base, base, ModelSettings()),
+        reward_recipe(base, base, replace(ModelSettings(), reward_steps=9)),
+    ):
         model, data = check_sections(recipe, recipe.name)
         assert data.folder == base
         assert (model.eye is None) == (recipe.task == "patchioner-photo-reward")

@@ -2,7 +2,7 @@
 
 1. features   every photo through the frozen trunk, once (`eye_features`)
 2. eye        the eye, and a writer that attends to it, side by side; the writer begins as one that learnt from texts
-3. reward     the writer, tuned by CIDEr less what it costs to name things that are not there
+3. reward     if asked for, the writer is tuned by CIDEr less what it costs to name things that are not there
 4. model      both put into a copy of a model that has a memory, names of kinds and a writer of texts (`with_eye`)
 Each stage leaves its files in the work folder and is not done again.
 """
@@ -30,11 +30,12 @@ _TEXT_WRITER = "decoder"
 
 @dataclass(frozen=True, slots=True)
 class ModelSettings:
-    """steps, reward_steps: of the two trainings; batch, reward_batch: photos a step. precision: "fp32", or "bf16" where
-    the processor has it. photos: at most, those with most labels first. eye: how the eye learns, see `EyeSection`."""
+    """steps, reward_steps: of the two trainings; 0 for no reward, which did harm so far (docs/log.md). batch,
+    reward_batch: photos a step. precision: "fp32", or "bf16" where the processor has it. photos: at most, those with
+    most labels first. eye: how the eye learns, see `EyeSection`."""
 
     steps: int = 2900
-    reward_steps: int = 600
+    reward_steps: int = 0
     batch: int = 32
     reward_batch: int = 16
     rate: float = 4e-4
@@ -61,10 +62,13 @@ def build_model(
     features = work / "features"
     made = build_eye_features(store, features, trunk, trunk_about, text_encoder, config, progress, settings.photos)
     both = train_to_end(eye_recipe(features, base / _TEXT_WRITER, settings), work / "eye", PhotoWriter)
-    both.save_pretrained(work / "learnt")
-    writer = train_to_end(reward_recipe(features, work / "learnt", settings), work / "reward", PhotoWriter, "last")
-    writer.save_pretrained(work / "rewarded")
-    build_with_eye(base, work / "rewarded" / EYE_FOLDER, {WRITER: work / "rewarded"}, out)
+    learnt = work / "learnt"
+    both.save_pretrained(learnt)
+    if settings.reward_steps:
+        writer = train_to_end(reward_recipe(features, learnt, settings), work / "reward", PhotoWriter, "last")
+        learnt = work / "rewarded"
+        writer.save_pretrained(learnt)
+    build_with_eye(base, learnt / EYE_FOLDER, {WRITER: learnt}, out)
     return made.unreadable
 
 

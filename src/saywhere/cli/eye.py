@@ -75,14 +75,14 @@ def model(
     ),
     base: Annotated[str, typer.Option(help="The model whose memory and text-only writer are kept.")] = "saywhere-base",
     steps: Annotated[int, typer.Option(min=1, help="Training steps of the eye and its writer.")] = 2900,
-    reward_steps: Annotated[int, typer.Option(min=1, help="Training steps of the writer by reward.")] = 600,
+    reward_steps: Annotated[int, typer.Option(min=0, help="Training steps of the writer by reward, if any.")] = 0,
     photos: Annotated[
         int | None, typer.Option(min=1, help="Use only this many photos, those with most labels.")
     ] = None,
     half: Annotated[bool, typer.Option("--bf16", help="Compute in bf16, where the processor has it.")] = False,
     seed: Annotated[int, typer.Option(help="Random seed of the trainings.")] = 0,
 ) -> None:
-    """Make a model with an eye of its own from a COCO store: features, eye and writer, reward.
+    """Make a model with an eye of its own from a COCO store: features, eye and writer.
 
     After an interruption the same command goes on.
     """
