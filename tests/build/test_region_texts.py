@@ -92,3 +92,9 @@ def test_the_largest_of_each_kind_in_each_photo_are_kept() -> None:
         ("1", "a dog", MIDDLE),
         ("2", "a dog", SMALL),
     ]
+
+
+def test_smaller_ones_are_called_by_their_class_alone() -> None:
+    boxes = [ClassBox("1", "dog", box) for box in (SMALL, LARGE, MIDDLE)]
+    called = called_boxes(boxes, {"1": ["a brown dog"]}, most_each=1, most_small=1)
+    assert [(one.box_xyxy, one.texts) for one in called] == [(LARGE, ("a dog", "a brown dog")), (MIDDLE, ("a dog",))]

@@ -51,6 +51,8 @@ _TELLING = ("captions", "saliency", "questions")
 _CALIBRATION = 120
 """Photos that say how hidden states are spread."""
 _ALIASES = 4
+_SMALL_BOXES = 6
+"""Of each class in a photo, named beside its three largest."""
 _MOST_WORDS, _LEAST_PHOTOS = 1000, 20
 """Words that are learnt: the most frequent ones, if people say them of so many photos."""
 _VAGUE_WORDS = frozenset(("couple", "bunch", "group", "lot", "lots", "near", "different", "various", "set", "ready"))
@@ -146,7 +148,7 @@ def _write_told(coco: Store, out: Path) -> None:
         for box, kind in zip(row["boxes_xyxy"].tolist(), row["classes"].tolist(), strict=True)
     )
     called: dict[str, list[Called]] = {key: [] for key in captions}
-    for one in called_boxes(boxes, captions):
+    for one in called_boxes(boxes, captions, most_small=_SMALL_BOXES):
         called[one.image_id].append(Called(one.box_xyxy, one.texts))
     for row in coco:
         if row.key in captions:

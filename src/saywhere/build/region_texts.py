@@ -65,9 +65,14 @@ class CalledBox:
 
 
 def called_boxes(
-    boxes: Iterable[ClassBox], captions: Mapping[str, Sequence[str]], most_each: int = 3, most_texts: int = 5
+    boxes: Iterable[ClassBox],
+    captions: Mapping[str, Sequence[str]],
+    most_each: int = 3,
+    most_texts: int = 5,
+    most_small: int = 0,
 ) -> list[CalledBox]:
-    """Boxes of the photos in `captions`, the largest `most_each` of each class in each photo, with their texts."""
+    """Boxes of the photos in `captions`, the largest `most_each` of each class in each photo, with their texts; and as
+    many as `most_small` of the next largest, of which captions hardly speak, with the name of their class alone."""
     by_kind: dict[tuple[str, str], list[ClassBox]] = defaultdict(list)
     for box in boxes:
         if box.image_id in captions:
@@ -79,8 +84,9 @@ def called_boxes(
     for (image_id, class_name), alike in sorted(by_kind.items()):
         about = [text for text, named in phrases[image_id] if named == {class_name}]
         texts = dict.fromkeys((with_article(class_name), *about))
-        for box in sorted(alike, key=lambda box: -_area(box.box_xyxy))[:most_each]:
-            found.append(CalledBox(image_id, box.box_xyxy, tuple(texts)[:most_texts]))
+        by_size = sorted(alike, key=lambda box: -_area(box.box_xyxy))[: most_each + most_small]
+        for number, box in enumerate(by_size):
+            found.append(CalledBox(image_id, box.box_xyxy, tuple(texts)[: most_texts if number < most_each else 1]))
     return found
 
 

@@ -26,6 +26,7 @@ from saywhere.models.eye.objective import (
     reached,
     thinned,
 )
+from saywhere.models.eye.surroundings import surroundings_loss
 from saywhere.vision.eye import EyeConfig, EyeNet, Seen
 
 _VALIDATION_BATCH = 50
@@ -42,6 +43,7 @@ class EyeSection(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_onl
 
     start: "trunk", where the learnt blocks begin as the trunk's own last ones; or "random". kept_share: of a photo's
     patches, read in training. most_boxes: of a photo in a step. others: captions of other photos to tell its own from.
+    surroundings: how much they count (see `surroundings_loss`); for an eye that has learnt words already.
     """
 
     layers: int = 4
@@ -59,6 +61,7 @@ class EyeSection(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_onl
     whole: float = 2.0
     kinds: float = 0.5
     saliency: float = 0.3
+    surroundings: float = 0.0
 
     def weights(self) -> EyeWeights:
         return EyeWeights(**{part.name: getattr(self, part.name) for part in fields(EyeWeights)})
@@ -119,7 +122,11 @@ class EyeTask:
     ) -> dict[str, Tensor]:
         device = batch.tapped.device
         others = self._others(generator).to(device)
-        return losses(learner, seen, batch, self._class_weights.to(device), others, self._section.weights())
+        parts = losses(learner, seen, batch, self._class_weights.to(device), others, self._section.weights())
+        if not self._section.surroundings:
+            return parts
+        around, _ = surroundings_loss(learner, seen, batch)
+        return {**parts, "loss": parts["loss"] + self._section.surroundings * around, "around": around.detach()}
 
     def counts(self, batch: EyeBatch) -> Mapping[str, float]:  # noqa: ARG002 - of the protocol
         """None: a photo's caption is told from those of the others in its batch."""

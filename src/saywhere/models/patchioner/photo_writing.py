@@ -21,11 +21,13 @@ from torch import Tensor, nn
 from saywhere.core import Frame
 from saywhere.core.errors import InvalidFile, InvalidValue
 from saywhere.core.types import Floats32
+from saywhere.language.surroundings import surroundings_in
 from saywhere.language.vocabulary import BEGIN_ID, END_ID, Vocabulary
 from saywhere.language.words import plain_words
 from saywhere.models.common.batches import Movable, padded
 from saywhere.models.eye.features import TOLD, TOLD_KIND, Called, EyeFeatures, EyeItem
 from saywhere.models.eye.objective import EyeBatch, EyeLearner, thinned
+from saywhere.models.eye.surroundings import surroundings_loss
 from saywhere.models.eye.task import EyeData, EyeSection, EyeTask, learner_of
 from saywhere.models.patchioner.decoder import DecoderConfig, PrefixDecoder, Reading
 from saywhere.models.patchioner.layers import unit
@@ -38,6 +40,8 @@ _CAPTIONS_MEASURED = 2
 _BOXES_MEASURED = 2
 _WHOLE = -2
 _ARTICLE = re.compile(r"an? ")
+_WINDOW = (2, 14)
+"""Patches along a side of the part of surroundings that is put into words."""
 
 
 class PhotoWriterSection(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -47,7 +51,8 @@ class PhotoWriterSection(msgspec.Struct, frozen=True, forbid_unknown_fields=True
     decoder. shift: how far vectors are moved at random, so that the decoder leans on the photo too. named: how often a
     box's class is told by its vector, as a detector's name would, `loudness` times as loud as what the eye sees.
     eye: how the eye learns beside; without this table it stands still. words: how much the words count beside what the
-    eye learns by itself.
+    eye learns by itself. surroundings: whether a part of what lies around things is put into words too, where the eye
+    that learns takes it to be.
     """
 
     eye: EyeSection | None = None
@@ -60,6 +65,11 @@ class PhotoWriterSection(msgspec.Struct, frozen=True, forbid_unknown_fields=True
     shift: float = 0.02
     named: float = 0.5
     loudness: float = 3.0
+    surroundings: bool = False
+
+    def __post_init__(self) -> None:
+        if self.surroundings and self.eye is None:
+            raise ValueError("surroundings need an eye that learns beside: add a table [model.eye]")
 
 
 class PhotoWriterData(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -93,16 +103,25 @@ class CalledIds(NamedTuple):
     kind: int
 
 
+class SurroundingIds(NamedTuple):
+    """What a caption says of surroundings: their kind and the ids of its phrase."""
+
+    kind: int
+    phrase: list[int]
+
+
 _NOTHING = CalledIds((0.0, 0.0, 1.0, 1.0), [[]], -1)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PhotoTexts:
-    """One photo and its texts. captions: ids of each. called: boxes with their names."""
+    """One photo and its texts. captions: ids of each. called: boxes with their names. surroundings: what the captions
+    say of them."""
 
     photo: EyeItem
     captions: list[list[int]]
     called: list[CalledIds]
+    surroundings: list[SurroundingIds]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -112,7 +131,8 @@ class PhotoTextBatch(Movable):
     tapped: (B, 1 + n, size). cells: (B * k, rows, cols), how much of a text's box lies on each cell; even for the
     whole photo. is_whole: (B * k,). classes: (B * k,), which a detector would have named; −1 for none.
     words: (B * k, t) ids with begin and end; padding alone where there is no text. known: what an eye that learns
-    beside is taught.
+    beside is taught. surroundings: (B,) the kind that the last text of each photo is about, whose cells are not known
+    before the photo is seen; −1 for none.
     """
 
     tapped: Tensor
@@ -121,6 +141,7 @@ class PhotoTextBatch(Movable):
     classes: Tensor
     words: Tensor
     known: EyeBatch | None = None
+    surroundings: Tensor | None = None
 
 
 class PhotoTextItems:
@@ -146,6 +167,11 @@ class PhotoTextItems:
             self._features[row],
             [self._ids(text) for text in told["captions"]],
             [CalledIds(one.box_xyxy, [self._ids(text) for text in one.texts], self._kind(one)) for one in called],
+            [
+                SurroundingIds(one.kind, self._ids(one.phrase))
+                for text in told["captions"]
+                for one in surroundings_in(plain_words(text))
+            ],
         )
 
     @property
@@ -205,19 +231,25 @@ class PhotoWriterTask:
         return self._train
 
     def collate(self, items: Sequence[PhotoTexts], generator: torch.Generator) -> PhotoTextBatch:
-        batch = self.text_batch(items, self._section.captions, self._section.boxes, generator)
+        around = [_one_of(item.surroundings, generator) for item in items] if self._section.surroundings else None
+        batch = self.text_batch(items, self._section.captions, self._section.boxes, generator, around)
         if self._eye_task is None:
             return batch
         return replace(batch, known=self._eye_task.collate([item.photo for item in items], generator))
 
     def text_batch(
-        self, items: Sequence[PhotoTexts], captions: int, boxes: int, generator: torch.Generator
+        self,
+        items: Sequence[PhotoTexts],
+        captions: int,
+        boxes: int,
+        generator: torch.Generator,
+        around: Sequence[SurroundingIds] | None = None,
     ) -> PhotoTextBatch:
-        """Photos with so many captions and so many boxes each, drawn at random."""
+        """Photos with so many captions and so many boxes each, drawn at random; and with what is around, if given."""
         side = self._cell_grid(items[0])
         even = np.full((side, side), 1 / side**2, np.float32)
         cells, kinds, texts = [], [], []
-        for item in items:
+        for number, item in enumerate(items):
             for i in _drawn(len(item.captions), captions, generator):
                 cells.append(even)
                 kinds.append(_WHOLE)
@@ -228,7 +260,14 @@ class PhotoWriterTask:
                 told = float(torch.rand((), generator=generator)) < self._section.named
                 kinds.append(kind if told else -1)
                 texts.append(names[_drawn(len(names), 1, generator)[0] or 0])
-        return _batch(items, cells, kinds, texts)
+            if around is not None:
+                cells.append(np.zeros_like(even))
+                kinds.append(-1)
+                texts.append(around[number].phrase)
+        batch = _batch(items, cells, kinds, texts)
+        if around is None:
+            return batch
+        return replace(batch, surroundings=torch.tensor([one.kind for one in around]))
 
     def losses(self, model: nn.Module, batch: PhotoTextBatch, generator: torch.Generator) -> Mapping[str, Tensor]:
         writer = writer_of(model)
@@ -242,6 +281,10 @@ class PhotoWriterTask:
             thin = thinned(batch.known, rows)
             seen = writer.eye(thin.tapped)
             parts = self._eye_task.eye_losses(writer.eye, seen, thin, generator)
+            if batch.surroundings is not None:
+                with torch.no_grad():
+                    _, shown = surroundings_loss(writer.eye, seen, thin)
+                batch = with_surroundings(batch, shown, rows, batch.surroundings, generator)
         vectors, reading = seen_texts(writer.eye, seen, batch, self._section.loudness, rows)
         noise = torch.randn(vectors.shape, generator=generator).to(vectors)
         shifted = unit(vectors) + self._section.shift * noise
@@ -299,6 +342,31 @@ class PhotoWriterTask:
         return 2 * math.isqrt(len(item.photo.tapped) - 1)
 
 
+def with_surroundings(
+    batch: PhotoTextBatch, shown: Tensor, rows: Tensor, kinds: Tensor, generator: torch.Generator
+) -> PhotoTextBatch:
+    """The batch with a place for the last text of each photo: patches that show its kind of surroundings, within a
+    window around one of them. shown: (B, kept) kinds; rows: (B, kept) numbers of patches. Texts without such patches
+    are left out."""
+    photos, kept = rows.shape
+    side = batch.cells.shape[-1]
+    grid = side // 2
+    theirs = (shown == kinds[:, None]) & (kinds >= 0)[:, None]
+    chance = torch.rand(photos, kept, generator=generator).to(rows.device)
+    centre = rows.gather(1, (chance * theirs).argmax(dim=1, keepdim=True))
+    windows = torch.randint(*_WINDOW, (2, photos, 1), generator=generator).to(rows.device)
+    inside = ((rows // grid - centre // grid).abs() * 2 <= windows[0]) & (
+        (rows % grid - centre % grid).abs() * 2 <= windows[1]
+    )
+    weights = torch.zeros(photos, grid * grid, device=rows.device).scatter(1, rows, (theirs & inside).float())
+    by_cell = weights.view(photos, grid, grid).repeat_interleave(2, dim=1).repeat_interleave(2, dim=2)
+    total = by_cell.sum(dim=(1, 2), keepdim=True)
+    cells, words = batch.cells.view(photos, -1, side, side).clone(), batch.words.view(photos, -1, batch.words.shape[1])
+    cells[:, -1] = by_cell / total.clamp(min=1)
+    words = torch.cat([words[:, :-1], words[:, -1:] * (total > 0).long()], dim=1)
+    return replace(batch, cells=cells.flatten(0, 1), words=words.flatten(0, 1))
+
+
 def seen_texts(
     eye: EyeLearner, seen: Seen, batch: PhotoTextBatch, loudness: float, rows: Tensor | None = None
 ) -> tuple[Tensor, Reading]:
@@ -339,6 +407,12 @@ def _box_cells(box_xyxy: Sequence[float], side: int) -> Floats32:
     shares = np.outer(along_y[0], along_x[0]).astype(np.float32)
     weights: Floats32 = shares / max(float(shares.sum()), 1e-9)
     return weights
+
+
+def _one_of(surroundings: Sequence[SurroundingIds], generator: torch.Generator) -> SurroundingIds:
+    if not surroundings:
+        return SurroundingIds(-1, [])
+    return surroundings[int(torch.randint(len(surroundings), (), generator=generator))]
 
 
 def _drawn(count: int, wanted: int, generator: torch.Generator) -> list[int | None]:
