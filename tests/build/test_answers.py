@@ -12,7 +12,7 @@ import torch
 from saywhere.build.answer_places import see_places, views_of
 from saywhere.build.answer_questions import IS_THIS, THIS, QuestionScale, pointing_questions, write_questions
 from saywhere.build.answer_report import calibration_error
-from saywhere.build.answers import PART, REPORT, AnswerInputs, AnswerScale, build_answers
+from saywhere.build.answers import PART, REPORT, AnswerInputs, AnswerScale, build_answers, install_answers
 from saywhere.build.coco import FIELDS, KIND
 from saywhere.build.photo_boxes import PhotoBoxes
 from saywhere.core.errors import InvalidFile
@@ -22,10 +22,12 @@ from saywhere.models.answerer.network import AnswerNet
 from saywhere.models.eye.features import Quantiser, photo_writer
 from saywhere.models.eye.objective import EyeLearner
 from saywhere.models.patchioner.answering import state_places
+from saywhere.models.patchioner.seer_config import read_config, save_config
 from saywhere.models.registry import open_answerer
 from saywhere.store import Store, StoreWriter
 from saywhere.vision.eye import EyeConfig, EyeNet
 from tests.models.answerer_world import WordVectors
+from tests.models.test_patchioner_seer import CONFIG
 
 DOG, CAT = (0.1, 0.1, 0.5, 0.5), (0.6, 0.2, 0.9, 0.8)
 EYE = EyeConfig(size=12, heads=2, layers=1, text_size=12, tap=0, input_px=56, patch_px=14, cell_size=4, kinds=2)
@@ -130,6 +132,19 @@ def test_the_whole_build_gives_a_part_that_answers_and_a_report(inputs: AnswerIn
     [given] = QuestionAnswerer(network, WordVectors).answer([state_places(view)], ["Why is it here?"])
     assert given.reason
     assert open_answerer(out / PART).region_size == 12 + 4
+
+
+def test_a_part_is_put_into_a_model_in_place_of_another(inputs: AnswerInputs, tmp_path: Path) -> None:
+    build_answers(inputs, tmp_path / "made", SCALE, quiet, WordVectors())
+    model = tmp_path / "model"
+    (model / PART).mkdir(parents=True)
+    (model / PART / "old.txt").write_text("of another network")
+    save_config(model, CONFIG)
+    install_answers(tmp_path / "made" / PART, model)
+    assert read_config(model).answers == PART
+    assert sorted(path.name for path in (model / PART).iterdir()) == ["config.json", "model.safetensors"]
+    with pytest.raises(InvalidFile, match="already"):
+        install_answers(model / PART, model)
 
 
 def test_a_build_goes_on_where_it_stopped(inputs: AnswerInputs, tmp_path: Path) -> None:

@@ -9,10 +9,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from PIL import Image
 
 from saywhere.build.coco import FIELDS, KIND
-from saywhere.build.model import WRITER, ModelSettings, build_model, eye_recipe, reward_recipe
+from saywhere.build.model import WRITER, ModelSettings, around_recipe, build_model, eye_recipe, reward_recipe
 from saywhere.language.vocabulary import Vocabulary
 from saywhere.learn.registry import check_sections
 from saywhere.models.eye.objective import EyeLearner
@@ -26,6 +27,7 @@ from tests.models.test_patchioner_seer import CONFIG as SEER
 
 SETTINGS = ModelSettings(
     steps=4,
+    around_steps=3,
     reward_steps=2,
     batch=4,
     reward_batch=4,
@@ -83,13 +85,17 @@ def test_without_reward_the_writer_is_what_learnt_beside_the_eye(store: Store, b
     work: Any = (tmp_path / "work", Brightness(), {"trunk": "brightness"}, LengthEncoder(), CONFIG, settings)
     build_model(store, base, tmp_path / "out", *work, lambda *_: None)
     assert not (tmp_path / "work" / "reward").exists()
+    learnt = PrefixDecoder.from_pretrained(tmp_path / "work" / "learnt-around")
+    before = PrefixDecoder.from_pretrained(tmp_path / "work" / "learnt")
+    assert not torch.equal(learnt.words.weight, before.words.weight)
     assert list(read_config(tmp_path / "out").writers) == [WRITER, "zero-shot"]
 
 
-def test_both_recipes_are_checked_before_work_starts(base: Path) -> None:
+def test_recipes_are_checked_before_work_starts(base: Path) -> None:
     (base / "eye").mkdir()
     for recipe in (
         eye_recipe(base, base, ModelSettings()),
+        around_recipe(base, base, ModelSettings()),
         reward_recipe(base, base, replace(ModelSettings(), reward_steps=9)),
     ):
         model, data = check_sections(recipe, recipe.name)

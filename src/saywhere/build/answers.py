@@ -7,11 +7,13 @@ Every step goes on where it stopped.
 
 from __future__ import annotations
 
+import shutil
 from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import torch
 
 from saywhere.build.answer_places import see_places
@@ -28,10 +30,22 @@ from saywhere.models.answerer.judgement import Judgement, fit_judgement
 from saywhere.models.answerer.kinds import question_kind
 from saywhere.models.answerer.network import AnswerNet
 from saywhere.models.answerer.task import answered, human
+from saywhere.models.patchioner.seer_config import read_config, save_config
 from saywhere.store import Store
 
 DATA, RUN, BLIND, PART, REPORT = "data", "run", "run-blind", "answers", "report.md"
 """What a build's folder holds: `PART` is for the model, the rest may be thrown away."""
+_EXAMPLES = (
+    "Is there a dog?",
+    "How many people are there?",
+    "What color is the bus?",
+    "What is the man doing?",
+    "Which is larger, the dog or the chair?",
+    "What is to the left of the dog?",
+    "What is this? (pointing at it)",
+    "Is this a cup? (pointing at it)",
+)
+"""Of kinds of questions that are learnt from."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +99,18 @@ def build_answers(
     report = report_of(AnswerNet.from_pretrained(out / PART), blind, data, progress)
     report.save(out / REPORT)
     return report
+
+
+def install_answers(part: Path, model: Path) -> None:
+    """Put a trained part into a model's folder, in place of one that was there, and name it in seer.json."""
+    config = read_config(model)
+    AnswerNet.from_pretrained(part)
+    target = model / PART
+    if target.resolve() == part.resolve():
+        raise InvalidFile(part, "is in the model's folder already")
+    shutil.rmtree(target, ignore_errors=True)
+    shutil.copytree(part, target)
+    save_config(model, msgspec.to_builtins(config) | {"answers": PART, "question_kinds": list(_EXAMPLES)})
 
 
 def prepare_answers(

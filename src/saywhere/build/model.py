@@ -2,8 +2,11 @@
 
 1. features   every photo through the frozen trunk, once (`eye_features`)
 2. eye        the eye, and a writer that attends to it, side by side; the writer begins as one that learnt from texts
-3. reward     if asked for, the writer is tuned by CIDEr less what it costs to name things that are not there
-4. model      both put into a copy of a model that has a memory, names of kinds and a writer of texts (`with_eye`)
+3. around     both go on, now also with what lies around things, which the eye has words for by then
+4. reward     if asked for, the writer is tuned by CIDEr less what it costs to name things that are not there
+5. model      both put into a copy of a model that has a memory, names of kinds and a writer of texts (`with_eye`)
+6. answers    if asked for, the part that answers questions (`answers`)
+7. referring  if asked for, the part that finds what expressions mean (`referring_part`)
 Each stage leaves its files in the work folder and is not done again.
 """
 
@@ -13,13 +16,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from saywhere.build.answers import PART, AnswerInputs, AnswerScale, build_answers, install_answers
 from saywhere.build.eye_features import build_eye_features
+from saywhere.build.referring_part import build_referring, install_referring
+from saywhere.build.referring_training import TrainingConfig
 from saywhere.build.with_eye import build_with_eye
 from saywhere.core.types import Progress
 from saywhere.language.embed import TextEncoder
 from saywhere.learn import train_to_end
 from saywhere.learn.recipe import Recipe, parse_recipe
 from saywhere.models.patchioner.photo_writing import EYE_FOLDER, PhotoWriter
+from saywhere.models.patchioner.seer import open_seer
 from saywhere.store import Store
 from saywhere.vision.eye import EyeConfig
 from saywhere.vision.runtime import Runtime
@@ -30,12 +37,16 @@ _TEXT_WRITER = "decoder"
 
 @dataclass(frozen=True, slots=True)
 class ModelSettings:
-    """steps, reward_steps: of the two trainings; 0 for no reward, which did harm so far (docs/log.md). batch,
+    """steps, around_steps, reward_steps: of the three trainings; 0 for none. Reward did harm so far (docs/log.md).
+    answer_steps: of the part that answers; referring_epochs: of the part that finds; 0 for neither. batch,
     reward_batch: photos a step. precision: "fp32", or "bf16" where the processor has it. photos: at most, those with
     most labels first. eye: how the eye learns, see `EyeSection`."""
 
-    steps: int = 2900
+    steps: int = 4000
+    around_steps: int = 1800
     reward_steps: int = 0
+    answer_steps: int = 0
+    referring_epochs: int = 0
     batch: int = 32
     reward_batch: int = 16
     rate: float = 4e-4
@@ -64,34 +75,63 @@ def build_model(
     both = train_to_end(eye_recipe(features, base / _TEXT_WRITER, settings), work / "eye", PhotoWriter)
     learnt = work / "learnt"
     both.save_pretrained(learnt)
+    if settings.around_steps:
+        both = train_to_end(around_recipe(features, learnt, settings), work / "around", PhotoWriter)
+        learnt = work / "learnt-around"
+        both.save_pretrained(learnt)
     if settings.reward_steps:
         writer = train_to_end(reward_recipe(features, learnt, settings), work / "reward", PhotoWriter, "last")
         learnt = work / "rewarded"
         writer.save_pretrained(learnt)
     build_with_eye(base, learnt / EYE_FOLDER, {WRITER: learnt}, out)
+    if settings.answer_steps:
+        inputs = AnswerInputs(store.folder, features, learnt / EYE_FOLDER)
+        scale = AnswerScale(steps=settings.answer_steps, bf16=settings.precision == "bf16", seed=settings.seed)
+        build_answers(inputs, work / "answers", scale, progress)
+        install_answers(work / "answers" / PART, out)
+    if settings.referring_epochs:
+        training = TrainingConfig(epochs=settings.referring_epochs, seed=settings.seed)
+        finding = build_referring(store, open_seer(out), out, work / "referring", training, progress)
+        install_referring(finding.part, out)
     return made.unreadable
 
 
 def eye_recipe(features: Path, decoder: Path, settings: ModelSettings) -> Recipe:
     """recipes/eye-and-writer.toml for these folders."""
+    model = {"captions": 4, "boxes": 5, "named": 0.25, "smoothing": 0.0, "eye": dict(settings.eye)}
+    data = {"folder": str(features), "decoder": str(decoder)}
+    return _side_by_side("the eye and its writer", model, data, settings.steps, settings)
+
+
+def around_recipe(features: Path, learnt: Path, settings: ModelSettings) -> Recipe:
+    """recipes/surroundings.toml for these folders. learnt: a writer, with its eye."""
+    eye = dict(settings.eye) | {"surroundings": 0.4}
+    model = {"captions": 4, "boxes": 5, "named": 0.25, "smoothing": 0.0, "surroundings": True, "eye": eye}
+    data = {"folder": str(features), "eye": str(learnt / EYE_FOLDER), "decoder": str(learnt)}
+    return _side_by_side("the eye, its writer and surroundings", model, data, settings.around_steps, settings)
+
+
+def _side_by_side(
+    name: str, model: dict[str, Any], data: dict[str, Any], steps: int, settings: ModelSettings
+) -> Recipe:
     table = {
-        "name": "the eye and its writer",
+        "name": name,
         "task": "patchioner-photo-writer",
         "seed": settings.seed,
-        "model": {"captions": 4, "boxes": 4, "named": 0.25, "eye": dict(settings.eye)},
-        "data": {"folder": str(features), "decoder": str(decoder)},
+        "model": model,
+        "data": data,
         "train": {
-            **_pace(settings.steps, settings.batch, settings.rate, settings),
+            **_pace(steps, settings.batch, settings.rate, settings),
             "weight_decay": 0.03,
             "clip_norm": 2.0,
             "ema_decay": 0.995,
             "groups": [{"modules": ["eye.eye.blocks"], "lr": settings.rate / 2}],
         },
-        "schedule": {"kind": "cosine", "warmup_steps": max(1, settings.steps // 28), "floor": 0.02},
-        "validate": {"metric": "loss", "every_steps": max(1, settings.steps // 6)},
-        "checkpoint": {"every_steps": max(1, settings.steps // 15)},
+        "schedule": {"kind": "cosine", "warmup_steps": max(1, steps // 28), "floor": 0.02},
+        "validate": {"metric": "loss", "every_steps": max(1, steps // 6)},
+        "checkpoint": {"every_steps": max(1, steps // 15)},
     }
-    return parse_recipe(table, "the eye and its writer")
+    return parse_recipe(table, name)
 
 
 def reward_recipe(features: Path, learnt: Path, settings: ModelSettings) -> Recipe:

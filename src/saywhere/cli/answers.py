@@ -22,12 +22,15 @@ def answers(
     limit: Annotated[int | None, typer.Option(min=1, help="Take only so many photos, to try it.")] = None,
     threads: Annotated[int | None, typer.Option(min=1, help="Threads that compute; all cores by default.")] = None,
     bf16: Annotated[bool, typer.Option(help="Compute in bf16, faster where the processor has it.")] = True,
+    install: Annotated[
+        Path | None, typer.Option(help="Folder of a model to put the part into.", show_default=False)
+    ] = None,
 ) -> None:
     """Make the part of a model that answers questions, and measure it on photos held out. Goes on where it stopped."""
     import torch
 
     from saywhere.build.answer_questions import QuestionScale
-    from saywhere.build.answers import PART, AnswerInputs, AnswerScale, build_answers
+    from saywhere.build.answers import PART, AnswerInputs, AnswerScale, build_answers, install_answers
 
     given: dict[str, Any] = {"steps": steps, "blind_steps": blind_steps}
     changes = {name: value for name, value in given.items() if value is not None}
@@ -39,4 +42,7 @@ def answers(
     for line in report.lines():
         out.print(line, markup=False)
     where = output / PART
-    out.print(f'{where}: copy it into a model\'s folder and name it in seer.json as "answers"', markup=False)
+    if install is not None:
+        install_answers(where, install)
+    note = "with --install MODEL it goes into a model's folder" if install is None else f"is now in {install}"
+    out.print(f"{where}: {note}", markup=False)

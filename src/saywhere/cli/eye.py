@@ -74,15 +74,18 @@ def model(
         "out/model-work"
     ),
     base: Annotated[str, typer.Option(help="The model whose memory and text-only writer are kept.")] = "saywhere-base",
-    steps: Annotated[int, typer.Option(min=1, help="Training steps of the eye and its writer.")] = 2900,
+    steps: Annotated[int, typer.Option(min=1, help="Training steps of the eye and its writer.")] = 4000,
+    around_steps: Annotated[int, typer.Option(min=0, help="Further steps, with surroundings such as sky.")] = 1800,
     reward_steps: Annotated[int, typer.Option(min=0, help="Training steps of the writer by reward, if any.")] = 0,
+    answer_steps: Annotated[int, typer.Option(min=0, help="Training steps of the part that answers; 0: none.")] = 4000,
+    referring_epochs: Annotated[int, typer.Option(min=0, help="Epochs of the part that finds; 0: none.")] = 8,
     photos: Annotated[
         int | None, typer.Option(min=1, help="Use only this many photos, those with most labels.")
     ] = None,
     half: Annotated[bool, typer.Option("--bf16", help="Compute in bf16, where the processor has it.")] = False,
     seed: Annotated[int, typer.Option(help="Random seed of the trainings.")] = 0,
 ) -> None:
-    """Make a model with an eye of its own from a COCO store: features, eye and writer.
+    """Make a model with an eye of its own from a COCO store: features, eye and writer, answers, finding.
 
     After an interruption the same command goes on.
     """
@@ -96,7 +99,14 @@ def model(
 
     config, folder = EyeConfig(), loading.find(base).folder
     settings = ModelSettings(
-        steps=steps, reward_steps=reward_steps, photos=photos, precision="bf16" if half else "fp32", seed=seed
+        steps=steps,
+        around_steps=around_steps,
+        reward_steps=reward_steps,
+        answer_steps=answer_steps,
+        referring_epochs=referring_epochs,
+        photos=photos,
+        precision="bf16" if half else "fp32",
+        seed=seed,
     )
     trunk, about = open_trunk(config, precision="bf16" if half else "f32")
     with torch.autocast("cpu", torch.bfloat16, enabled=half), stages() as progress:
