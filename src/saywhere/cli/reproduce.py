@@ -181,14 +181,18 @@ def card(
         Path | None, typer.Option(help="List of photos to use instead of the 500 held out: a 12-digit name per line.")
     ] = None,
     limit: Annotated[int | None, typer.Option(min=1, help="Use only this many photos, the first of the list.")] = None,
+    looks: Annotated[
+        Path | None, typer.Option(help="A COCO store with SALICON's maps, to measure on where people look.")
+    ] = None,
 ) -> None:
     """The numbers of a model's card, on photos that no training saw; several models in one run, side by side."""
     from saywhere.reproduce.model_card import TABLE, measure_models
     from saywhere.reproduce.patchioner_data import listed_photos, read_held_out
+    from saywhere.store import Store
 
-    held = read_held_out(data, listed_photos(photos), limit)
+    held, maps = read_held_out(data, listed_photos(photos), limit), None if looks is None else Store(looks)
     with stages() as progress:
-        measure_models({name: loading.load(name) for name in model or [loading.BASE]}, held, output, progress)
+        measure_models({name: loading.load(name) for name in model or [loading.BASE]}, held, output, progress, maps)
     out.print((output / TABLE).read_text(), markup=False)
 
 

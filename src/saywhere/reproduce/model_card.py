@@ -25,6 +25,8 @@ from saywhere.metrics import caption_scores
 from saywhere.provenance import git_hash
 from saywhere.reproduce.class_naming import naming_measures, pointing_measures
 from saywhere.reproduce.patchioner_data import HeldOut
+from saywhere.reproduce.saliency import saliency_measures
+from saywhere.store import Store
 
 RESULTS, TABLE = "card.json", "card.md"
 _RECALLS = (1, 5, 10)
@@ -146,11 +148,14 @@ def _recalls(model: Any, wholes: Floats32, held: HeldOut) -> dict[str, float]:
 
 
 def measure_models(
-    models: Mapping[str, Any], held: HeldOut, out: Path, progress: Progress
+    models: Mapping[str, Any], held: HeldOut, out: Path, progress: Progress, looks: Store | None = None
 ) -> dict[str, dict[str, float]]:
-    """All models, one after another; the files are written after each, so that nothing is lost."""
+    """All models, one after another; the files are written after each, so that nothing is lost. looks: a COCO store
+    with SALICON's maps, to measure on as many of its photos where people look."""
     results: dict[str, dict[str, float]] = {}
     for name, model in models.items():
         results[name] = measure(model, held, progress)
+        if looks is not None:
+            results[name] |= saliency_measures(model, looks, len(held.photos), progress)
         write_card(out, results, held)
     return results
