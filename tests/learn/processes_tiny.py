@@ -5,6 +5,7 @@ Each process leaves what it saw of each run in OUT/seen-RANK.json.
 
 from __future__ import annotations
 
+import faulthandler
 import json
 import os
 import signal
@@ -45,6 +46,8 @@ def _tell_the_other_to_stop(out: Path, at: int) -> Any:
 
 
 def main(recipe: str, out: Path) -> None:
+    # A process that aborts says where.
+    faulthandler.enable()
     register_all()
     # So small that some gradients are larger than a bucket, and the others need several.
     processes._BUCKET_ELEMENTS = 10

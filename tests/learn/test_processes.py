@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import weakref
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from safetensors.torch import load_file
 
 from saywhere.learn import Recipe, TrainingDiverged, find_checkpoint, train
 from saywhere.learn.checkpoint import list_checkpoints
+from saywhere.learn.processes import Processes
 from tests.learn.conftest import TINY, run_python, steps_of
 from tests.learn.processes_tiny import CUT, RUNS
 
@@ -28,6 +30,18 @@ def pair(tmp_path_factory: pytest.TempPathFactory) -> Pair:
     done = run_python(*launcher, "-m", "tests.learn.processes_tiny", str(out / "tiny.toml"), str(out))
     assert done.returncode == 0, done.stderr
     return out, [json.loads((out / f"seen-{rank}.json").read_text()) for rank in (0, 1)], done.stderr
+
+
+def test_what_was_exchanged_last_is_held(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.distributed, "all_reduce", lambda tensor: None)
+    pair, tensor = Processes(0, 2), torch.ones(3)
+    known = weakref.ref(tensor)
+    pair.all_reduce(tensor)
+    del tensor
+    assert known() is not None
+    for _ in range(4):
+        pair.all_reduce(torch.ones(3))
+    assert known() is None
 
 
 @pytest.mark.parametrize("name", ["items", "words", "stream", "shared"])

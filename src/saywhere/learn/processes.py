@@ -5,6 +5,7 @@ from __future__ import annotations
 import atexit
 import os
 import zlib
+from collections import deque
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -19,6 +20,9 @@ from saywhere.core.errors import InvalidValue
 _PATIENCE = timedelta(hours=6)
 # A message of 4 MB in single precision: large enough that its latency does not matter.
 _BUCKET_ELEMENTS = 1 << 20
+# A thread of gloo's lets go of a tensor a little after it was exchanged. If it were the last to do so, it would need
+# Python's lock, and abort the process if Python were just ending: some of its threads outlive the group.
+_held: deque[Tensor] = deque(maxlen=4)
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +41,7 @@ class Processes:
     def all_reduce(self, tensor: Tensor) -> None:
         """Replace the tensor by the sum over all processes."""
         if self.size > 1:
+            _held.append(tensor)
             dist.all_reduce(tensor)
 
     def all_reduce_many(self, tensors: Iterable[Tensor]) -> None:
@@ -58,7 +63,7 @@ class Processes:
     def _all_reduce_bucket(self, tensors: Sequence[Tensor]) -> None:
         if self.size > 1 and tensors:
             flat = torch.cat([tensor.reshape(-1) for tensor in tensors])
-            dist.all_reduce(flat)
+            self.all_reduce(flat)
             for tensor, part in zip(tensors, torch.split(flat, [t.numel() for t in tensors]), strict=True):
                 tensor.copy_(part.view_as(tensor))
 
@@ -66,6 +71,7 @@ class Processes:
         """Replace every tensor by the first process's."""
         if self.size > 1:
             for tensor in tensors:
+                _held.append(tensor)
                 dist.broadcast(tensor, src=0)
 
     def broadcast_text(self, text: str) -> str:
@@ -74,10 +80,10 @@ class Processes:
             return text
         content = torch.frombuffer(bytearray(text.encode()), dtype=torch.uint8).to(self.device)
         length = torch.tensor([content.numel()], device=self.device)
-        dist.broadcast(length, src=0)
+        self.broadcast([length])
         if not self.is_main:
             content = torch.empty(int(length), dtype=torch.uint8, device=self.device)
-        dist.broadcast(content, src=0)
+        self.broadcast([content])
         return bytes(content.tolist()).decode()
 
     def all_gather_text(self, text: str) -> list[str]:
@@ -88,11 +94,10 @@ class Processes:
         lengths = torch.zeros(self.size, dtype=torch.int64, device=self.device)
         lengths[self.rank] = content.numel()
         self.all_reduce(lengths)
-        # Gathered tensors have one size: what is short is filled up, and cut again.
-        padded = content.new_zeros(int(lengths.max()))
-        padded[: content.numel()] = content
-        gathered = [torch.empty_like(padded) for _ in range(self.size)]
-        dist.all_gather(gathered, padded)
+        # The sum of rows of which each process has one; short ones are filled up, and cut again.
+        gathered = content.new_zeros(self.size, int(lengths.max()))
+        gathered[self.rank, : content.numel()] = content
+        self.all_reduce(gathered)
         return [bytes(one[:length].tolist()).decode() for one, length in zip(gathered, lengths.tolist(), strict=True)]
 
     def check_equal(self, what: str, text: str) -> None:
@@ -101,6 +106,7 @@ class Processes:
             return
         digest = zlib.crc32(text.encode())
         spread = torch.tensor([digest, -digest], dtype=torch.int64, device=self.device)
+        _held.append(spread)
         dist.all_reduce(spread, op=dist.ReduceOp.MAX)
         if int(spread[0]) != -int(spread[1]):
             raise InvalidValue(what, f"differs between the processes; process {self.rank} has {text[:200]!r}")
