@@ -254,7 +254,7 @@ class PhotoWriterTask:
                 cells.append(even)
                 kinds.append(_WHOLE)
                 texts.append([] if i is None else item.captions[i])
-            for i in _drawn(len(item.called), boxes, generator):
+            for i in _drawn_evenly([one.kind for one in item.called], boxes, generator):
                 box, names, kind = _NOTHING if i is None else item.called[i]
                 cells.append(_box_cells(box, side))
                 told = float(torch.rand((), generator=generator)) < self._section.named
@@ -418,6 +418,17 @@ def _one_of(surroundings: Sequence[SurroundingIds], generator: torch.Generator) 
 def _drawn(count: int, wanted: int, generator: torch.Generator) -> list[int | None]:
     """`wanted` of `count` numbers at random; None where there are too few."""
     order: list[int | None] = list(torch.randperm(count, generator=generator)[:wanted].tolist())
+    return order + [None] * (wanted - len(order))
+
+
+def _drawn_evenly(kinds: Sequence[int], wanted: int, generator: torch.Generator) -> list[int | None]:
+    """The same, as many of each kind as there are: one dog among nine people is drawn before the second person."""
+    drawn: dict[int, int] = {}
+    rounds = []
+    for i in torch.randperm(len(kinds), generator=generator).tolist():
+        drawn[kinds[i]] = drawn.get(kinds[i], 0) + 1
+        rounds.append((drawn[kinds[i]], len(rounds), i))
+    order: list[int | None] = [i for _, _, i in sorted(rounds)[:wanted]]
     return order + [None] * (wanted - len(order))
 
 
