@@ -12,6 +12,7 @@ from typing import Any, Final, Literal
 
 import msgspec
 import numpy as np
+from numpy.typing import NDArray
 
 from saywhere.atomic import write_atomic
 from saywhere.core import (
@@ -43,7 +44,8 @@ TASKS: Final = {
     "dialogue": "",
 }
 """What is asked for, and how; what is pointed at, or talked about, follows."""
-USER, ASSISTANT = "user", "assistant"
+USER: Final = "user"
+ASSISTANT: Final = "assistant"
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,12 +144,19 @@ def _on_photo(trace: Trace) -> bool:
     return bool(((trace.xy >= 0) & (trace.xy <= 1)).all(axis=1).any())
 
 
+class _Runs(msgspec.Struct, forbid_unknown_fields=True):
+    """A mask as COCO's plain run lengths: down the columns, outside and inside in turn, outside first."""
+
+    size: tuple[int, int]
+    counts: list[int]
+
+
 class _Part(msgspec.Struct, omit_defaults=True, forbid_unknown_fields=True):
     text: str | None = None
     trajectory: list[tuple[float, float, float]] | None = None
     frames: list[int] = []
     box: tuple[float, float, float, float] | None = None
-    mask: dict[str, Any] | None = None
+    mask: _Runs | None = None
     image: int = 0
 
 
@@ -164,7 +173,7 @@ class _Line(msgspec.Struct, forbid_unknown_fields=True):
 
 
 def save_instructions(path: str | Path, instructions: Iterable[Instruction]) -> int:
-    """Write one JSON object a line; the file appears whole or not at all. Masks are COCO's run lengths."""
+    """Write one JSON object a line; the file appears whole or not at all. Masks are COCO's plain run lengths."""
     count = 0
     with write_atomic(Path(path)) as file:
         for one in instructions:
@@ -222,9 +231,9 @@ def _part(part: _Part) -> Part:
         return part.text
     if part.trajectory is not None:
         return Trajectory(Trace(part.trajectory), tuple(part.frames))
-    if part.box is not None:
-        return Box(*part.box)
-    return SegmentTarget(Mask(_decoded(part.mask or {})), part.image)
+    if part.mask is None:
+        return Box(*(part.box or ()))
+    return SegmentTarget(Mask(_inside(part.mask)), part.image)
 
 
 def _written(part: Part) -> _Part:
@@ -236,20 +245,18 @@ def _written(part: Part) -> _Part:
         return _Part(box=part.xyxy)
     if part.mask is None:
         raise InvalidValue("mask", "is not known, so there is nothing to learn from it")
-    return _Part(mask=_encoded(part.mask), image=part.image)
+    return _Part(mask=_runs(part.mask.values > 0), image=part.image)
 
 
-def _encoded(mask: Mask) -> dict[str, Any]:
-    from pycocotools import mask as coco
+def _runs(inside: NDArray[np.bool_]) -> _Runs:
+    flat = inside.T.ravel()
+    borders = np.flatnonzero(np.diff(flat)) + 1
+    starts = [0, *([0] if flat[0] else []), *borders.tolist(), flat.size]
+    return _Runs((inside.shape[0], inside.shape[1]), np.diff(starts).tolist())
 
-    found = coco.encode(np.asfortranarray(mask.values > 0, dtype=np.uint8))
-    return {"size": list(found["size"]), "counts": found["counts"].decode()}
 
-
-def _decoded(mask: dict[str, Any]) -> Any:
-    from pycocotools import mask as coco
-
-    size, counts = mask.get("size"), mask.get("counts")
-    if not (isinstance(size, list) and len(size) == 2 and isinstance(counts, str)):
-        raise InvalidValue("mask", "is not an object with size and counts, as COCO has it")
-    return coco.decode({"size": size, "counts": counts.encode()})
+def _inside(mask: _Runs) -> NDArray[np.bool_]:
+    rows, cols = mask.size
+    if min(rows, cols, *mask.counts) < 0 or sum(mask.counts) != rows * cols:
+        raise InvalidValue("mask", f"has runs of {sum(mask.counts)} pixels in all, not {rows} × {cols}")
+    return np.repeat(np.arange(len(mask.counts)) % 2 == 1, mask.counts).reshape(cols, rows).T

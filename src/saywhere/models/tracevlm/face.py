@@ -136,7 +136,10 @@ class TraceVlmLook(Look):
         if drawn is None:
             raise InvalidValue("region", "is the whole photo: point at what to cut out")
         logits = decode.segment(self.model.network, self.seen, [asked("segment", drawn)])
-        return self.masks(logits)[0]
+        found = self.masks(logits)
+        if not found:
+            raise InvalidValue("mask", "is empty: the model finds nothing there to cut out", "point at something else")
+        return found[0]
 
     def chat(self) -> TraceVlmConversation:
         return TraceVlmConversation(self)
@@ -146,10 +149,10 @@ class TraceVlmLook(Look):
         return decode.write(self.model.network, self.seen, talks, how or self.model.generation)
 
     def masks(self, logits: Tensor) -> list[Mask]:
-        """What was cut out, in the photo's own resolution."""
+        """What was cut out, in the photo's own resolution; without masks that are empty."""
         width, height = self.view.frame.photo_size
         shares = resized(logits, (height, width)).sigmoid().cpu().numpy()
-        return [_mask(one > _SURE) for one in shares]
+        return [Mask(one > _SURE) for one in shares if (one > _SURE).any()]
 
     def _said(self, task: str, text: str, region: Region | None) -> Exchange:
         if not text.strip():
@@ -172,8 +175,9 @@ class TraceVlmConversation(Conversation):
         masks = self._masks(talk, said, parsed)
         traces = [piece.trace for piece in parsed.pieces if piece.trace is not None]
         self.turns = [*talk, Exchange(ASSISTANT, tuple(_parts(parsed)) or (" ",))]
-        lost = (*parsed.lost, *(() if said.ended else ("the end: there was no room for more",)))
-        return Spoken(parsed.text, (*traces, *parsed.boxes, *masks), said.forgotten, lost)
+        lost = [*parsed.lost, *([] if said.ended else ["the end: there was no room for more"])]
+        lost += [f"{parsed.segments - len(masks)} empty masks"] if len(masks) < parsed.segments else []
+        return Spoken(parsed.text, (*traces, *parsed.boxes, *masks), said.forgotten, tuple(lost))
 
     def _masks(self, talk: Sequence[Exchange], said: WrittenAnswer, parsed: ParsedAnswer) -> list[Mask]:
         if not parsed.segments:
@@ -202,12 +206,6 @@ def told(pieces: Sequence[AnswerPiece], image_id: str, origin: str) -> Narrative
             strokes.append(np.column_stack([piece.trace.xy, np.linspace(start_s, now_s, len(piece.trace))]))
     text = " ".join(utterance.text for utterance in said)
     return Narrative(image_id, text, tuple(said), Trace.from_segments(strokes), origin=origin)
-
-
-def _mask(inside: np.ndarray) -> Mask:  # type: ignore[type-arg]
-    if not inside.any():
-        raise InvalidValue("mask", "is empty: the model found nothing there to cut out", "point at something else")
-    return Mask(inside)
 
 
 def open_tracevlm(folder: str | Path, part: str = "") -> TraceVlmModel:

@@ -53,7 +53,7 @@ class Perception(nn.Module):
         pointed = [i for i, one in enumerate(points) if len(one)]
         if not pointed:
             return images, points
-        kind = self.blocks[0].gamma.dtype  # type: ignore[union-attr]
+        kind = next(self.parameters()).dtype
         image, no_image = _padded([images[i].to(kind) for i in pointed])
         point, no_point = _padded([points[i].to(kind) for i in pointed])
         for block in self.blocks:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import fields
+from dataclasses import fields, replace
 from functools import cached_property
 from pathlib import Path
 from typing import ClassVar, Literal
@@ -36,7 +36,9 @@ class ModelSection(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_o
     base: a Qwen-VL, by folder or name on the hub. start: a folder of a saved TraceVLM to go on from, instead of base
         and shape. stage: "1", "1.5" or "2", see `stages`. train_perception: in stage 2 too.
     dtype: of the base's parameters. checkpointing: compute anew what the backward pass needs, to need less memory.
-    blocks … context: see `TraceVlmConfig`. bce, refinement, dice, overlap_weight: see `MaskObjective`.
+    blocks … lora_alpha: see `TraceVlmConfig`; they are not given with start, which has its own. whole_base: train the
+        base's own parameters instead of adapters. context: tokens at most. bce, refinement, dice, overlap_weight: see
+        `MaskObjective`.
     """
 
     base: str = ""
@@ -45,15 +47,15 @@ class ModelSection(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_o
     train_perception: bool = False
     dtype: Literal["float32", "bfloat16"] = "float32"
     checkpointing: bool = False
-    blocks: int = 2
-    heads: int = 8
-    expansion: int = 4
-    code: int = 64
-    mask_width: int = 256
-    mask_heads: int = 8
-    mask_layers: int = 2
-    lora_rank: int = 16
-    lora_alpha: int = 32
+    blocks: int | None = None
+    heads: int | None = None
+    expansion: int | None = None
+    code: int | None = None
+    mask_width: int | None = None
+    mask_heads: int | None = None
+    mask_layers: int | None = None
+    lora_rank: int | None = None
+    lora_alpha: int | None = None
     whole_base: bool = False
     context: int = 0
     bce: float = 1.0
@@ -61,8 +63,13 @@ class ModelSection(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_o
     dice: float = 1.0
     overlap_weight: float = 2.0
 
+    def shape(self) -> dict[str, int]:
+        """What is given of the parts' shape."""
+        names = [field.name for field in fields(TraceVlmConfig) if field.name not in ("whole_base", "context")]
+        return {name: getattr(self, name) for name in names if getattr(self, name) is not None}
+
     def config(self) -> TraceVlmConfig:
-        return TraceVlmConfig(**{field.name: getattr(self, field.name) for field in fields(TraceVlmConfig)})
+        return TraceVlmConfig(**self.shape(), whole_base=self.whole_base, context=self.context)
 
     def objective(self) -> MaskObjective:
         return MaskObjective(**{field.name: getattr(self, field.name) for field in fields(MaskObjective)})
@@ -88,6 +95,9 @@ class TraceVlmTask:
         self.section, self.objective = model, model.objective()
         if bool(model.base) == bool(model.start):
             raise InvalidValue("model.base, model.start", "exactly one of them says where to start")
+        if model.start and (given := model.shape()):
+            reason = "is given, but the network that it starts from has its own"
+            raise InvalidValue(f"model.{next(iter(given))}", reason)
         self.stage = stage(model.stage, train_perception=model.train_perception)
         self._photos = data.photos or data.folder
         self._files = [data.folder / TRAIN, data.folder / VALIDATION]
@@ -99,6 +109,7 @@ class TraceVlmTask:
         section = self.section
         if section.start:
             model = TraceVLM.from_pretrained(section.start, dtype=section.dtype)
+            model.config = replace(model.config, whole_base=model.config.whole_base or section.whole_base)
         else:
             model = TraceVLM(section.config(), open_qwen(section.base, section.dtype), seed)
         model.train_only(self.stage.trained)
@@ -146,7 +157,7 @@ class TraceVlmTask:
         if not self.section.start:
             return PromptReader(open_input(self.section.base), self.section.context)
         config, base, folder = described(self.section.start)
-        return PromptReader(input_of_base(base, folder), config.context)
+        return PromptReader(input_of_base(base, folder), self.section.context or config.context)
 
 
 def losses(model: TraceVLM, batch: InstructionBatch, settings: MaskObjective) -> dict[str, Tensor]:

@@ -46,7 +46,7 @@ class Trajectory:
         object.__setattr__(self, "frames", frames)
         outside = ((self.trace.xy < 0) | (self.trace.xy > 1)).any(axis=1)
         if outside.all():
-            reason = f"has none of its {len(outside)} points on the photo"
+            reason = f"has none of its {len(self.trace)} points on the photo"
             raise InvalidValue("trajectory", reason, "positions are fractions of its width and height")
 
     def runs(self) -> list[tuple[int, Trace]]:
