@@ -92,6 +92,18 @@ def test_masks_are_cut_out_for_every_six_tokens(model: TraceVLM) -> None:
         segment(model, seen, TALKS[0], words)
 
 
+def test_frames_are_told_and_cut_out_one_by_one(model: TraceVLM) -> None:
+    frames = [small.photo(), small.photo(60, 90, seed=1)]
+    with torch.no_grad():
+        seen = model.body.see(*model.reader.inputs.prepare(frames))
+    talk = [asked("interpret", Trajectory(small.TRACE, (0, 1, 1)))]
+    how = GenerationConfig(max_words=4)
+    assert write(model, seen, [talk, talk], how)[1].tokens == write(model, seen, [talk], how)[0].tokens
+    for number, patches in enumerate(seen.patches):
+        rows, cols, _ = patches.shape
+        assert segment(model, seen, talk, image=number).shape == (1, 4 * rows, 4 * cols)
+
+
 def test_masks_are_those_that_training_compares(model: TraceVLM) -> None:
     one = next(one for one in small.instructions() if one.task == "mask")
     read = collate(model.reader, [one.turns], [[small.photo()]])

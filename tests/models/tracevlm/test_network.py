@@ -62,6 +62,17 @@ def test_at_gamma_0_the_scores_are_exactly_those_of_the_base(model: TraceVLM) ->
         assert torch.equal(model(read)[read.there], plain_scores(model, read)[read.there])
 
 
+def test_a_base_in_half_precision_gives_its_own_scores_too() -> None:
+    base = open_qwen(small.base(), "bfloat16")
+    read = everything(small.model())
+    positions, _ = base.positions(read.ids, read.there, read.grids)
+    with torch.no_grad():
+        plain = base.say(base.read(read.ids, read.there, positions, base.see(read.pixels, read.grids)))
+        found = TraceVLM(small.CONFIG, base).eval()(read)
+    assert found.dtype == torch.bfloat16
+    assert torch.equal(found[read.there], plain[read.there])
+
+
 def test_trajectories_change_the_scores_of_what_comes_after_the_photo(model: TraceVLM) -> None:
     awake = small.awake(small.model(model.body.kind))
     here, there = (Trajectory(Trace([(x, x, 0.0)])) for x in (0.2, 0.8))
@@ -152,7 +163,8 @@ def test_new_tokens_take_spare_rows_and_the_matrix_keeps_its_size(one: TraceVLM)
     ids = [one.reader.inputs.special[name] for name in (*TRAJECTORY_TOKENS, *SEGMENT_TOKENS)]
     assert len(set(ids)) == 8
     assert max(ids) < small.ROWS
-    assert one.body.network.get_input_embeddings().num_embeddings == small.ROWS
+    assert one.body.network.get_input_embeddings().weight.shape[0] == small.ROWS
+    assert one.body.network.lm_head.weight.shape[0] == small.ROWS
 
 
 def test_without_spare_rows_the_matrix_grows(tmp_path: Path) -> None:

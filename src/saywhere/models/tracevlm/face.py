@@ -158,7 +158,7 @@ class TraceVlmLook(Look):
         if not text.strip():
             raise InvalidValue("question", "has no word")
         drawn = of_region(WholeImage() if region is None else region, self.view.frame)
-        return asked(task, *([] if drawn is None else [drawn, " "]), text.strip())
+        return asked(task, text.strip()) if drawn is None else asked(task, drawn, " ", text.strip())
 
 
 class TraceVlmConversation(Conversation):

@@ -73,13 +73,11 @@ class TraceVLM(nn.Module):
         targets, found = batch.targets, []
         places = targets.starts[:, None] + torch.arange(len(SEGMENT_TOKENS), device=states.device)
         tokens = states[targets.rows[:, None], places]
-        for image in targets.images.unique().tolist():
-            here = (targets.images == image).nonzero()[:, 0]
-            for size in targets.sizes[here].unique(dim=0):
-                same = here[(targets.sizes[here] == size).all(dim=1)]
-                logits = self.cut_out(tokens[same], seen, image, points[image])
-                height, width = size.tolist()
-                found.append(ImageMasks(logits, targets.truths[same, :height, :width]))
+        keys = [(image, *size) for image, size in zip(targets.images.tolist(), targets.sizes.tolist(), strict=True)]
+        for image, height, width in sorted(set(keys)):
+            here = [number for number, key in enumerate(keys) if key == (image, height, width)]
+            logits = self.cut_out(tokens[here], seen, image, points[image])
+            found.append(ImageMasks(logits, targets.truths[here, :height, :width]))
         return found
 
     def cut_out(self, tokens: Tensor, seen: VisualFeatures, image: int, points: Tensor) -> Tensor:

@@ -74,8 +74,6 @@ class QwenInput:
         self.token_px = int(config.vision_config.patch_size) * self.merge
         """The side of what one visual token shows, in pixels of the resized photo."""
         self.context = int(config.text_config.max_position_embeddings)
-        self.speaks_pixels = config.model_type == "qwen2_5_vl"
-        """Whether the base was taught absolute pixels of the resized photo; later ones speak of thousandths."""
         self.special = _placed_tokens(tokenizer)
 
     @property
@@ -116,7 +114,7 @@ class QwenBody(nn.Module):
 
     @property
     def device(self) -> torch.device:
-        return next(self.network.parameters()).device
+        return next(self.parameters()).device
 
     @property
     def width(self) -> int:
@@ -188,7 +186,7 @@ class QwenBody(nn.Module):
     def _raster(self, states: Tensor, grids: Tensor) -> tuple[Tensor, ...]:
         """(rows, cols, d) patches of each image: the eye keeps them in blocks that are merged, and those in windows."""
         merge = self.inputs.merge
-        blocks = states.unflatten(0, (-1, merge * merge))
+        blocks = states.view(-1, merge * merge, states.shape[-1])
         if self.kind == "qwen2_5_vl":
             from transformers.vision_utils import get_vision_window_index
 
@@ -196,7 +194,7 @@ class QwenBody(nn.Module):
             index, _ = get_vision_window_index(grids, merge, vision.window_size, vision.patch_size)
             blocks = blocks[torch.argsort(index)]
         sizes = [(rows // merge, cols // merge) for _, rows, cols in grids.tolist()]
-        parts = blocks.split([rows * cols for rows, cols in sizes])
+        parts = torch.split(blocks, [rows * cols for rows, cols in sizes])
         return tuple(
             part.view(rows, cols, merge, merge, -1).transpose(1, 2).reshape(rows * merge, cols * merge, -1)
             for part, (rows, cols) in zip(parts, sizes, strict=True)
