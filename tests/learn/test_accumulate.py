@@ -24,6 +24,7 @@ from saywhere.models.patchioner.data import save_pairs, save_texts
 from tests.models import answerer_world, eye_small, oscar_small, updown_small
 from tests.models.patchioner_small import SENTENCES, SIZE, embeddings, vocabulary
 from tests.models.small import save_narratives
+from tests.models.tracevlm import small as tracevlm_small
 
 RECIPES = Path(__file__).resolve().parents[2] / "recipes"
 SPLITS = ("train",) * 16 + ("validation",) * 4
@@ -65,6 +66,11 @@ def _told_photos(folder: Path) -> None:
     eye_small.save_told(folder, SPLITS)
 
 
+def _instructions(folder: Path) -> None:
+    tracevlm_small.save_data(folder)
+    tracevlm_small.save_base(folder / "base")
+
+
 # For each task: its data, and what makes it small and silences its noise, which differs from part to part.
 MITR = {"width": 8, "heads": 2, "feed_forward": 16, "mask_rate": 0.0}
 MITR |= {"dropout": 0.0, "attention_dropout": 0.0, "input_dropout": 0.0}
@@ -73,6 +79,7 @@ CAPTION = {"embedding": 5, "width": 8, "attention": 7, "dropout": 0.0}
 OSCAR = {"width": 16, "layers": 2, "heads": 2, "feed_forward": 24, "dropout": 0.0, "attention_dropout": 0.0}
 DECODER = {"width": 16, "layers": 1, "heads": 2, "feed_forward": 32, "max_words": 16, "dropout": 0.0}
 DECODER |= {"noise": [0.0, 0.0], "project_rate": 1.0}
+TRACEVLM = {"heads": 4, "code": 8, "mask_width": 16, "mask_heads": 2, "lora_rank": 2, "dtype": "float32"}
 TASKS: dict[str, tuple[Callable[[Path], None], dict[str, Any], dict[str, Any]]] = {
     "eye": (_features, {"heads": 2, "layers": 1, "start": "random", "others": 5}, {}),
     "mitr": (_narratives, MITR, {}),
@@ -91,6 +98,7 @@ TASKS: dict[str, tuple[Callable[[Path], None], dict[str, Any], dict[str, Any]]] 
         {"captions": 2, "boxes": 1, "dropout": 0.0, "shift": 0.0, "named": 1.0},
         {"eye": "eye", "decoder": "decoder"},
     ),
+    "tracevlm": (_instructions, TRACEVLM, {}),
     "updown-vqa": (_questions, VQA, {}),
     "updown-caption": (_captions, CAPTION, {}),
     "hint-vqa": (_questions, VQA | {"hint": {"share": 1.0}}, {}),
@@ -156,6 +164,8 @@ def _recipe(table: Mapping[str, Any], folder: Path) -> Recipe:
     kept = {key: value for key, value in table.get("model", {}).items() if key != "start"}
     if "eye" in kept:
         model = model | {"eye": kept["eye"] | TASKS["eye"][1]}
+    if table["task"] == "tracevlm":
+        model = model | {"base": str(folder / "base"), "lora_alpha": 4}
     if "hint" in kept:
         model = model | {"hint": kept["hint"] | model["hint"]}
     train = {key: value for key, value in table.get("train", {"lr": 0.01}).items() if key != "init_from"}

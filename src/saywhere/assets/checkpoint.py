@@ -51,8 +51,8 @@ class Checkpoint:
             digest.update(bytes.fromhex(sha256_of(path)))
         return digest.hexdigest()
 
-    def load(self, kind: str, model_types: Sequence[str], **options: bool) -> Any:
-        """The network of this class of transformers: in eval mode, single precision, without gradients."""
+    def load(self, kind: str, model_types: Sequence[str], dtype: str = "float32", **options: bool) -> Any:
+        """The network of this class of transformers: in eval mode, without gradients. dtype: of its parameters."""
         if self.model_type not in model_types:
             known = " or ".join(repr(name) for name in model_types)
             raise InvalidFile(self.folder, f"holds a {self.model_type!r}, not {known}", "is the prefix the right one?")
@@ -63,14 +63,19 @@ class Checkpoint:
         try:
             with _quiet():
                 network, info = getattr(transformers, kind).from_pretrained(
-                    self.folder, local_files_only=True, use_safetensors=True, output_loading_info=True, **options
+                    self.folder,
+                    local_files_only=True,
+                    use_safetensors=True,
+                    output_loading_info=True,
+                    dtype=dtype,
+                    **options,
                 )
         except (OSError, ValueError, RuntimeError, SafetensorError) as error:
             raise InvalidFile(self.folder, f"cannot be read as {kind}: {error}") from error
         # Transformers would fill what is missing with random numbers, and say so only in a log.
         if missing := sorted(info["missing_keys"]):
             raise InvalidFile(self.folder, f"lacks {len(missing)} tensors of {kind}, first {missing[0]!r}")
-        return network.float().eval().requires_grad_(False)
+        return network.eval().requires_grad_(False)
 
 
 @dataclass(frozen=True, slots=True)

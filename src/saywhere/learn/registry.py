@@ -24,6 +24,7 @@ _TASKS: dict[str, str] = {
     "patchioner-photo-reward": "saywhere.learn.photo_reward:PhotoRewardTask",
     "patchioner-photo-writer": "saywhere.models.patchioner.photo_writing:PhotoWriterTask",
     "patchioner-reward": "saywhere.learn.reward:RewardTask",
+    "tracevlm": "saywhere.models.tracevlm.task:TraceVlmTask",
     "updown-caption": "saywhere.models.updown.task:UpDnCaptionTask",
     "updown-vqa": "saywhere.models.updown.task:UpDnVqaTask",
 }

@@ -101,6 +101,28 @@ class Answer:
     reason: str = ""
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Spoken:
+    """What a model says in a conversation.
+
+    text: its words. regions: traces, boxes and masks that it points out. forgotten: how many of the earliest turns it
+    had to leave out, because there is room for so much only. lost: what of its answer was malformed.
+    """
+
+    text: str
+    regions: tuple[Region, ...] = ()
+    forgotten: int = 0
+    lost: tuple[str, ...] = ()
+
+
+class Conversation(Protocol):
+    """A talk about one photo, which remembers what was said."""
+
+    def say(self, text: str, region: Region | None = None) -> Spoken:
+        """What the model answers. region: what is pointed at meanwhile."""
+        ...
+
+
 class Look:
     """One photo, looked at by a model; a family's own does what the family can, the rest is refused here.
 
@@ -155,6 +177,10 @@ class Look:
     def segment(self, region: Region) -> Mask:  # noqa: ARG002 - for those that can
         """What is pointed at, cut out."""
         self._refuse("segment")
+
+    def chat(self) -> Conversation:
+        """A new conversation about the photo."""
+        self._refuse("chat")
 
     def word_score(self, region: Region, text: str, index: int, level: str = OBJECT) -> Any:  # noqa: ARG002 - for those that can
         """How likely the word number `index`, from 0, of a region's caption is, as a function of the patches; for

@@ -37,6 +37,9 @@ _KINDS = {
     "patchioner-decoder": Kind(
         "saywhere.models.patchioner.seer:open_with_writer", ("caption", "ground", "narrate", "why")
     ),
+    "tracevlm": Kind(
+        "saywhere.models.tracevlm.face:open_tracevlm", ("caption", "ground", "narrate", "answer", "segment", "chat")
+    ),
     "updown-caption": Kind("saywhere.models.updown.face:open_captioner", ("caption",)),
     "updown-vqa": Kind("saywhere.models.updown.face:open_vqa", ("answer",)),
 }

@@ -1,0 +1,197 @@
+"""Answers, token by token with what was read kept, and what they hold: words, trajectories, boxes, masks."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from saywhere.core import Box, InvalidValue, Trace
+from saywhere.core.trajectory import ParsedTrajectory, from_text
+from saywhere.models.common.modes import eval_mode
+from saywhere.models.search import GenerationConfig, Rules, Steps, search, uniform_draws
+from saywhere.models.tracevlm.batch import PointBatch, ReadTalk, padded_ids, point_batch, pointed
+from saywhere.models.tracevlm.examples import Exchange, SegmentTarget, answered
+from saywhere.models.tracevlm.network import TraceVLM
+from saywhere.models.tracevlm.prompts import Prompt
+from saywhere.models.tracevlm.qwen import SEGMENT_TOKENS, VisualFeatures
+
+MOST_WORDS = 512
+"""Tokens of an answer, unless another number is asked for."""
+_BOX = re.compile(r"<\|box_start\|>(.*?)(?:<\|box_end\|>|$)", re.DOTALL)
+_SEGMENTS = re.compile("(?:" + "|".join(map(re.escape, SEGMENT_TOKENS)) + ")+")
+_SPECIAL = re.compile(r"<\|[a-z_]+\|>|<seg_\d_\d>|<\s*/?\s*traj\s*>")
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerPiece:
+    """Some words, and the trajectory after them if there is one."""
+
+    words: str
+    trace: Trace | None
+
+
+@dataclass(frozen=True, slots=True)
+class ParsedAnswer:
+    """What an answer says. text: its words alone. pieces: words with their trajectories, in order. boxes: in the
+    photo. segments: how many things it cuts out. lost: what was malformed, and what became of it."""
+
+    text: str
+    pieces: tuple[AnswerPiece, ...]
+    boxes: tuple[Box, ...]
+    segments: int
+    lost: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenAnswer:
+    """tokens: without the end. score: the mean of their log-probabilities. forgotten: turns that had no room."""
+
+    tokens: tuple[int, ...]
+    text: str
+    score: float
+    ended: bool
+    forgotten: int
+
+
+def parse(text: str) -> ParsedAnswer:
+    """What an answer holds. Never fails: what is malformed is mended or left out, and named."""
+    found = from_text(text)
+    lost = [f"trajectory {number}: {problem}" for number, one in enumerate(found, 1) for problem in one.problems]
+    boxes, wrong = _boxes(text)
+    runs = _SEGMENTS.findall(text)
+    whole = "".join(SEGMENT_TOKENS)
+    if broken := sum(run.replace(whole, "") != "" for run in runs):
+        lost.append(f"{broken} masks without all of their {len(SEGMENT_TOKENS)} tokens")
+    segments = sum(run.count(whole) for run in runs)
+    pieces = tuple(_pieces(text, found))
+    words = " ".join(piece.words for piece in pieces if piece.words)
+    return ParsedAnswer(words, pieces, tuple(boxes), segments, (*lost, *wrong))
+
+
+def _pieces(text: str, found: Sequence[ParsedTrajectory]) -> list[AnswerPiece]:
+    pieces, start = [], 0
+    for one in found:
+        trace = one.timed() if len(one.points_xy) else None
+        pieces.append(AnswerPiece(_plain(text[start : one.span[0]]), trace))
+        start = one.span[1]
+    rest = _plain(text[start:])
+    return [*pieces, AnswerPiece(rest, None)] if rest or not pieces else pieces
+
+
+def _plain(text: str) -> str:
+    return " ".join(_SPECIAL.sub(" ", _BOX.sub(" ", text)).split())
+
+
+def _boxes(text: str) -> tuple[list[Box], list[str]]:
+    boxes, lost = [], []
+    for number, body in enumerate(_BOX.findall(text), 1):
+        corners = from_text(f"<traj>{body}</traj>")[0].points_xy
+        low, high = (corners.min(axis=0), corners.max(axis=0)) if len(corners) == 2 else (np.ones(2), np.zeros(2))
+        if (low < high).all():
+            boxes.append(Box(float(low[0]), float(low[1]), float(high[0]), float(high[1])))
+        else:
+            lost.append(f"box {number}: no two corners")
+    return boxes, lost
+
+
+class AnswerSteps(Steps):
+    """A network that has read some prompts, for `search`. Padding stands before each prompt."""
+
+    def __init__(self, model: TraceVLM, ids: Tensor, there: Tensor, seen: VisualFeatures) -> None:
+        self._body, self._ids, self._there, self._seen = model.body, ids, there, seen
+        self._cache: Any = model.body.new_cache()
+        self._ahead = ids.new_zeros(len(ids), 1)
+
+    def start(self) -> Tensor:
+        positions, self._ahead = self._body.positions(self._ids, self._there, self._seen.grids)
+        return self._read(self._ids, positions, self._seen)
+
+    def advance(self, tokens: Tensor) -> Tensor:
+        place = self._there.sum(dim=1, keepdim=True) + self._ahead
+        self._there = torch.cat([self._there, torch.ones_like(self._there[:, :1])], dim=1)
+        return self._read(tokens[:, None], place.expand(3, -1, -1), None)
+
+    def reorder(self, rows: Tensor) -> None:
+        self._cache.reorder_cache(rows)
+        self._there, self._ahead = self._there[rows], self._ahead[rows]
+
+    def _read(self, ids: Tensor, positions: Tensor, seen: VisualFeatures | None) -> Tensor:
+        return self._body.say(self._body.read(ids, self._there, positions, seen, self._cache)[:, -1])
+
+
+def write(
+    model: TraceVLM, seen: VisualFeatures, talks: Sequence[Sequence[Exchange]], how: GenerationConfig
+) -> list[WrittenAnswer]:
+    """The answer to each of some talks about the same images. seen: as the eye saw them, before perception."""
+    room = how.max_words or MOST_WORDS
+    prompts = [model.reader.read(talk, _image_tokens(model, seen), room) for talk in talks]
+    ids, there = padded_ids([prompt.ids for prompt in prompts], model.reader.inputs.padding, left=True)
+    rules = Rules(how, room, model.reader.ends, _unsayable(model), _sentence_ends(model))
+    keys = [repr((prompt.ids, "answer")).encode() for prompt in prompts]
+    draws = uniform_draws(keys, how.seed, room) if how.method == "nucleus" else None
+    with eval_mode(model):
+        shown, _ = model.perceive(seen.repeated(len(talks)), _points(model, seen, talks, prompts))
+        found = search(AnswerSteps(model, ids.to(model.device), there.to(model.device), shown), rules, draws)
+    return [
+        WrittenAnswer(one.tokens, model.reader.text(one.tokens), one.score, one.ended, prompt.forgotten)
+        for one, prompt in zip(found, prompts, strict=True)
+    ]
+
+
+def segment(
+    model: TraceVLM, seen: VisualFeatures, talk: Sequence[Exchange], said: Sequence[int] = (), image: int = 0
+) -> Tensor:
+    """(k, h, w) logits of all that an answer cuts out. said: its tokens; by default those of one mask alone."""
+    counts = _image_tokens(model, seen)
+    answer = list(said) or model.reader.parts(answered(SegmentTarget()).parts)[0]
+    prompt = model.reader.read(talk, counts, len(answer))
+    tokens = torch.tensor([[*prompt.ids, *answer]], device=model.device)
+    starts = _segment_starts(model, answer)
+    if not starts:
+        raise InvalidValue("answer", "cuts nothing out")
+    with eval_mode(model):
+        shown, points = model.perceive(seen, _points(model, seen, [talk], [prompt]))
+        there = torch.ones_like(tokens, dtype=torch.bool)
+        positions, _ = model.body.positions(tokens, there, seen.grids)
+        states = model.body.read(tokens, there, positions, shown)[0, len(prompt.ids) :]
+        picked = torch.stack([states[start : start + len(SEGMENT_TOKENS)] for start in starts])
+        return model.cut_out(picked, shown, image, points[image])
+
+
+def _segment_starts(model: TraceVLM, said: Sequence[int]) -> list[int]:
+    whole = [model.reader.inputs.special[name] for name in SEGMENT_TOKENS]
+    return [place for place in range(len(said)) if list(said[place : place + len(whole)]) == whole]
+
+
+def _points(
+    model: TraceVLM, seen: VisualFeatures, talks: Sequence[Sequence[Exchange]], prompts: Sequence[Prompt]
+) -> PointBatch:
+    """What the user drew in the turns that were not forgotten."""
+    images = len(seen.grids)
+    read = [
+        ReadTalk(prompt, pointed(talk[prompt.forgotten :]), images, ())
+        for talk, prompt in zip(talks, prompts, strict=True)
+    ]
+    return point_batch(read).to(model.device)
+
+
+def _image_tokens(model: TraceVLM, seen: VisualFeatures) -> list[int]:
+    return model.reader.inputs.token_counts(seen.grids)
+
+
+def _unsayable(model: TraceVLM) -> tuple[int, ...]:
+    """Tokens that stand for images or for nothing."""
+    inputs = model.reader.inputs
+    rows = int(model.body.network.get_output_embeddings().weight.shape[0])
+    return (inputs.special["<|image_pad|>"], *range(len(inputs.tokenizer), rows))
+
+
+def _sentence_ends(model: TraceVLM) -> tuple[int, ...]:
+    ids = [model.reader.inputs.tokenizer.encode(sign, add_special_tokens=False) for sign in (".", "!", "?")]
+    return tuple(found[0] for found in ids if len(found) == 1)
