@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from saywhere.cli.console import err, out, plain_table, stages, tell_left_out
+from saywhere.cli.console import err, out, stages, tell_left_out
 from saywhere.cli.data import find_photo
 from saywhere.core.errors import InvalidFile, InvalidValue
 from saywhere.formats.files import read_lines
@@ -218,21 +218,24 @@ def _command() -> str:
 
 def _tell(made: RilnManifest, output: Path, price: float, asked: bool) -> None:
     found = made.statistics
-    table = plain_table()
-    table.add_row("records", f"{found.records:,}")
-    table.add_row("narratives used", f"{found.narratives:,} on {len(found.images):,} images")
-    table.add_row("questions", f"{sum(found.questions.values()):,}")
-    table.add_row("dialogues", f"{found.dialogues:,}")
-    table.add_row("points", f"{found.points_before:,} → {found.points_after:,}")
+    rows = [
+        ("records", f"{found.records:,}"),
+        ("narratives used", f"{found.narratives:,} on {len(found.images):,} images"),
+        ("questions", f"{sum(found.questions.values()):,}"),
+        ("dialogues", f"{found.dialogues:,}"),
+        ("points", f"{found.points_before:,} → {found.points_after:,}"),
+    ]
     if found.kept_overlap is not None:
-        table.add_row("5-gram overlap", f"{found.overlap or 0:.2%} generated, {found.kept_overlap:.2%} kept")
+        rows.append(("5-gram overlap", f"{found.overlap or 0:.2%} generated, {found.kept_overlap:.2%} kept"))
     if asked:
         tokens = sum(found.prompt_tokens.values()), sum(found.answer_tokens.values())
-        table.add_row("answers of models", f"{sum(found.calls.values()):,}, tokens {tokens[0]:,} + {tokens[1]:,}")
-        table.add_row("price", f"{price:.4f}")
-    for reason, count in sorted(found.rejections.items(), key=lambda both: (-both[1], both[0])):
-        table.add_row(f"rejected: {reason}", f"{count:,}")
-    out.print(table)
+        rows.append(("answers of models", f"{sum(found.calls.values()):,}, tokens {tokens[0]:,} + {tokens[1]:,}"))
+        rows.append(("price", f"{price:.4f}"))
+    lost = sorted(found.rejections.items(), key=lambda both: (-both[1], both[0]))
+    rows += [(f"rejected: {reason}", f"{count:,}") for reason, count in lost]
+    width = max(len(name) for name, _ in rows)
+    for name, value in rows:
+        out.print(f"{name:<{width}}  {value}", markup=False)
     if found.unanswered:
         err.print(f"{found.unanswered:,} questions got no answer: run this again to ask them", style="yellow")
     names = "examples-*.jsonl, manifest.json, report.md, statistics.png, review.html"

@@ -17,6 +17,7 @@ from saywhere.build.riln.example import (
     decoded,
     encoded,
 )
+from saywhere.build.riln.grounding import SMALL_WORDS
 from saywhere.core.trajectory import BINS, from_text
 from saywhere.language.visual_words import visual_words_in, words_of
 
@@ -103,10 +104,10 @@ def _coordinates(example: RilnExample) -> str:
 
 
 def _consistency(example: RilnExample) -> str:
-    """An interpretation must use a word of what was said there."""
+    """An interpretation must use a word of what was said there, and not only a small one."""
     if example.kind != "interpretation":
         return ""
-    said = {word for phrase in example.phrases for word in words_of(phrase.text) if phrase.importance > 1}
+    said = {word for phrase in example.phrases for word in words_of(phrase.text)} - SMALL_WORDS
     answered = set(words_of(example.turns[-1].text))
     return UNSAID if said and not said & answered else ""
 

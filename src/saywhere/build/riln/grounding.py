@@ -22,6 +22,12 @@ ASSUMED_SIZE_PX = (640, 480)
 """Of photos that are not at hand: the tolerance of thinning is in pixels."""
 BASE_PX = 5.0
 
+SMALL_WORDS = frozenset(
+    ("a", "an", "the", "some", "of", "and", "or", "this", "that", "these", "those", "its", "his", "her", "their")
+    + ("is", "are", "in", "on", "at", "to", "with", "it", "there", "which", "who")
+)
+"""Words that tell nothing about what is pointed at."""
+
 _SIGNS = " .,;:!?\"'“”()"
 
 

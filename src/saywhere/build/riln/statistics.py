@@ -13,7 +13,7 @@ from saywhere.build.riln.grounding import Groundwork
 
 
 class RilnStatistics(msgspec.Struct):
-    """records: that were read, unreadable ones included. narratives: that gave at least one example. grounded: that went
+    """records: that were read, unreadable ones, too. narratives: that gave at least one example. grounded: that went
     through stage 1. with_photo: of these, where the photo's size was known.
 
     questions: "level/kind" → how many. turns: messages of a dialogue → dialogues. importance: 1 … 5 → phrases.

@@ -22,7 +22,7 @@ from saywhere.build.riln.example import (
     Thought,
 )
 from saywhere.build.riln.geometry import capital, direction, listed, manner, place
-from saywhere.build.riln.grounding import Groundwork, path_text
+from saywhere.build.riln.grounding import SMALL_WORDS, Groundwork, path_text
 from saywhere.core.narrative import Narrative
 from saywhere.language.phrases import PhraseSpan
 
@@ -68,7 +68,8 @@ class TemplateGenerator:
             return []
         count = int(rng.integers(FEWEST_DIALOGUES, MOST_DIALOGUES + 1))
         orders = [_ORDERS[i] for i in rng.permutation(len(_ORDERS))[:count].tolist()]
-        return [_dialogue(_Writing(ground, rng), asked, order) for order in orders]
+        hands = _dealt(asked, count, rng)
+        return [_dialogue(_Writing(ground, rng), hand, order) for hand, order in zip(hands, orders, strict=True)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +85,11 @@ class _Writing:
     def thing(self) -> int:
         things = self.ground.things
         return things[int(self.rng.integers(len(things)))]
+
+    def fine_thing(self) -> int:
+        """A thing one of whose words has some of its points and not all; any thing if there is none."""
+        able = [i for i in self.ground.things if _word(self.ground, i)[1] != self.ground.path([i])]
+        return able[int(self.rng.integers(len(able)))] if able else self.thing()
 
     def text(self, i: int) -> str:
         return self.ground.phrases[i].text
@@ -222,14 +228,14 @@ def _paragraph_reasoning(w: _Writing) -> QuestionDraft:
 
 
 def _local_interpretation(w: _Writing) -> QuestionDraft:
-    i = w.thing()
+    i = w.fine_thing()
     word, path = _word(w.ground, i)
     question = w.one(f"Which word is said at {path}?", f"The pointer is at {path}. Which word goes with it?")
     return QuestionDraft("local", "interpretation", question, f"“{word}”.", (i,))
 
 
 def _local_grounding(w: _Writing) -> QuestionDraft:
-    i = w.thing()
+    i = w.fine_thing()
     word, path = _word(w.ground, i)
     question = w.one(
         f"{capital(w.text(i))} is traced by {w.ground.path([i])}. Which part of it belongs to the word “{word}”?",
@@ -282,11 +288,12 @@ def _seconds(ground: Groundwork, i: int) -> float:
 
 
 def _word(ground: Groundwork, i: int) -> tuple[str, str]:
-    """A word of a phrase that has points of its own, the last of the most if several do, and its path."""
+    """The last word of a phrase that has points of its own and says something, and its path; else the phrase's."""
     able = [word for word in ground.phrases[i].words if word.first < word.stop and word.text]
+    able = [word for word in able if word.text.lower() not in SMALL_WORDS]
     if not able:
         return ground.phrases[i].text, ground.path([i])
-    word = max(reversed(able), key=lambda word: word.stop - word.first)
+    word = able[-1]
     return word.text, path_text(ground.trace.points[word.first : word.stop])
 
 
@@ -301,12 +308,24 @@ _ORDERS: tuple[Callable[[QuestionDraft], tuple[Any, ...]], ...] = (
 _GOES_ON = ("", "And now: ", "Thank you. ", "Good. ", "Next. ")
 
 
-def _dialogue(
-    w: _Writing, asked: Sequence[QuestionDraft], order: Callable[[QuestionDraft], tuple[Any, ...]]
-) -> DialogueDraft:
+def _dealt(asked: Sequence[QuestionDraft], count: int, rng: np.random.Generator) -> list[list[QuestionDraft]]:
+    """Two or three questions for each of `count` dialogues; none comes again before all others have come."""
     most = min(MOST_TURNS // 2 - 1, len(asked))
-    count = int(w.rng.integers(min(2, most), most + 1))
-    drawn = [asked[i] for i in w.rng.permutation(len(asked))[:count].tolist()]
+    deck: list[int] = []
+    hands = []
+    for _ in range(count):
+        hand: list[int] = []
+        for _ in range(int(rng.integers(min(2, most), most + 1))):
+            if not deck:
+                deck = [i for i in rng.permutation(len(asked)).tolist() if i not in hand]
+            hand.append(deck.pop())
+        hands.append([asked[i] for i in hand])
+    return hands
+
+
+def _dialogue(
+    w: _Writing, drawn: Sequence[QuestionDraft], order: Callable[[QuestionDraft], tuple[Any, ...]]
+) -> DialogueDraft:
     turns: list[DialogueTurn] = []
     for number, draft in enumerate(sorted(drawn, key=order)):
         before = w.one(*_GOES_ON) if number else ""
@@ -319,7 +338,9 @@ def _dialogue(
 def _synthesis(w: _Writing, drawn: Sequence[QuestionDraft]) -> tuple[str, Thought]:
     """The last question and what follows from all before it, for the whole path."""
     about = sorted({i for draft in drawn for i in draft.phrases if i in w.ground.things})
-    named = w.named(about) or w.named(w.ground.things)
+    spoken = w.named(about)
+    # One thing alone is nothing to put together: then it is put among the others.
+    named = spoken if len(spoken) > 1 else w.named(w.ground.things)
     path = path_text(np.array([w.ground.middle(i) for i in named]))
     whole = np.clip(w.ground.trace.xy, 0, 1)
     moves, marks = manner(whole)
@@ -329,7 +350,7 @@ def _synthesis(w: _Writing, drawn: Sequence[QuestionDraft]) -> tuple[str, Though
         f"Taken together, what does {w.ground.path(w.ground.everything)} say about the image?",
     )
     claim = (
-        f"We spoke of {listed([w.text(i) for i in named])}. In the order of the pointer {w.order(named)}: {path}. "
-        f"As a whole the path {moves} and covers {marks}."
+        f"We spoke of {listed([w.text(i) for i in spoken or named])}. "
+        f"In the order of the pointer {w.order(named)}: {path}. As a whole the path {moves} and covers {marks}."
     )
     return question, Thought(claim, "global", tuple(w.seen(i) for i in named))
