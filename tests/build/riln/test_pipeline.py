@@ -240,6 +240,17 @@ def test_narratives_are_read_from_files_and_from_folders_of_worlds(tmp_path: Pat
         list(read_told(tmp_path / "captions.json", {}))
 
 
+def test_only_the_training_images_of_a_world_are_used(tmp_path: Path) -> None:
+    localized_narratives.write(tmp_path / "narratives.jsonl", [told(str(i), "saywhere_world") for i in range(3)])
+    splits = [{"id": i, "split": split} for i, split in enumerate(("train", "val", "test"))]
+    (tmp_path / "instances.json").write_text(json.dumps({"images": splits, "annotations": []}))
+    read = list(read_told(tmp_path, {}))
+    assert [Selection().fault(one) == "" for one in read] == [True, False, False]
+    (tmp_path / "instances.json").write_text("{}")
+    with pytest.raises(InvalidFile, match="splits"):
+        list(read_told(tmp_path, {}))
+
+
 def test_an_actor_of_a_video_keeps_the_key_frame_where_most_of_the_trace_is() -> None:
     narrative = told("clip")
     frames = (0,) * 12 + (1,) * 40

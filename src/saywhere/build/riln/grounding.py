@@ -23,8 +23,10 @@ ASSUMED_SIZE_PX = (640, 480)
 BASE_PX = 5.0
 
 SMALL_WORDS = frozenset(
-    ("a", "an", "the", "some", "of", "and", "or", "this", "that", "these", "those", "its", "his", "her", "their")
-    + ("is", "are", "in", "on", "at", "to", "with", "it", "there", "which", "who")
+    (
+        *("a", "an", "the", "some", "of", "and", "or", "this", "that", "these", "those", "its", "his", "her", "their"),
+        *("is", "are", "in", "on", "at", "to", "with", "it", "there", "which", "who"),
+    )
 )
 """Words that tell nothing about what is pointed at."""
 

@@ -15,6 +15,7 @@ from saywhere.plots.text import drawable, shortened
 _WIDTH_IN, _BAR_IN, _TITLE_IN, _GAP_IN = 10.0, 0.23, 0.3, 0.32
 _TEXT_PT, _TITLE_PT = 8.5, 10.0
 _COLUMN_IN = (_WIDTH_IN - 3 * MARGIN_IN) / 2
+_BESIDE_IN = 0.05
 _MOST_REASONS = 12
 
 
@@ -73,5 +74,7 @@ def _bars(figure: Figure, x: float, y: float, bars: Mapping[str, int], colour: s
     for i, (name, count) in enumerate(zip(names, bars.values(), strict=True)):
         axes.barh(i + 0.5, count, 0.7, color=colour)
         settings = {**font_settings(_TEXT_PT, LIGHT.ink), "va": "center_baseline", "clip_on": False}
-        axes.text(-0.015, i + 0.5, name, ha="right", transform=axes.get_yaxis_transform(), **settings)
-        axes.text(count + axes.get_xlim()[1] * 0.012, i + 0.5, f"{count:,}", **settings)
+        axes.text(
+            -_BESIDE_IN / place.width, i + 0.5, name, ha="right", transform=axes.get_yaxis_transform(), **settings
+        )
+        axes.text(count + axes.get_xlim()[1] * _BESIDE_IN / place.width, i + 0.5, f"{count:,}", **settings)

@@ -1,7 +1,8 @@
 "use strict";
 const articles = [...document.querySelectorAll("article")];
 const started = new Map(articles.map((article) => [article, textsOf(article)]));
-const kept = "saywhere-riln-review";
+// Sheets of several data sets may be open in one browser.
+const kept = `saywhere-riln-review-${articles.length}-${articles[0]?.dataset.id}`;
 const decided = new Map();
 
 function textsOf(article) {
