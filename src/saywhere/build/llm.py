@@ -94,6 +94,7 @@ class AnswerCache:
     path: Path
     _answers: dict[str, Completion] = field(init=False, default_factory=dict)
     _lock: threading.Lock = field(init=False, default_factory=threading.Lock)
+    _asking: dict[str, threading.Lock] = field(init=False, default_factory=dict)
 
     def __post_init__(self) -> None:
         whole = 0
@@ -122,6 +123,11 @@ class AnswerCache:
 
     def completion(self, key: str) -> Completion | None:
         return self._answers.get(key)
+
+    def asking(self, key: str) -> threading.Lock:
+        """To be held by whoever asks this question."""
+        with self._lock:
+            return self._asking.setdefault(key, threading.Lock())
 
     def add(self, key: str, answer: str, prompt_tokens: int = 0, answer_tokens: int = 0) -> None:
         line = [key, answer, *((prompt_tokens, answer_tokens) if prompt_tokens or answer_tokens else ())]
@@ -160,14 +166,17 @@ class Chat:
     def complete(self, messages: Sequence[Message]) -> Completion:
         """The answer and its tokens, from the cache if it is known. EndpointFailed after the last try."""
         body = self._body(messages)
+        if self.cache is None:
+            return self._sent(body)
         key = self._key(body)
-        known = self.cache.completion(key) if self.cache is not None else None
-        if known is not None:
-            return known
-        answer = self._sent(body)
-        if self.cache is not None:
+        # Threads that ask the same wait for the first of them, so that nothing is paid twice.
+        with self.cache.asking(key):
+            known = self.cache.completion(key)
+            if known is not None:
+                return known
+            answer = self._sent(body)
             self.cache.add(key, answer.text, answer.prompt_tokens, answer.answer_tokens)
-        return answer
+            return answer
 
     def ask_many(self, questions: Sequence[Sequence[Message]], workers: int = 4) -> Iterator[str]:
         """Answers in the order of the questions, `workers` asked at a time. The first failure ends it."""

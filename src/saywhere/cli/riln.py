@@ -156,7 +156,10 @@ def _finder(folder: Path | None) -> Callable[[str], Path | None]:
             return None
         video, _, name = image_id.rpartition("/")
         safe = not video or (Path(video).name == video and video != "..")
-        return find_photo(folder / video, name) if safe and name else None
+        if not safe or not name:
+            return None
+        # A world numbers its photos in six digits, and its narratives in none.
+        return find_photo(folder / video, name) or (find_photo(folder, name.zfill(6)) if name.isdigit() else None)
 
     return find
 

@@ -9,7 +9,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from saywhere.cli.riln import riln
+from saywhere.cli.riln import _finder, riln
 from saywhere.core import InvalidFile, InvalidValue
 from saywhere.formats import localized_narratives
 from tests.build.endpoint import served
@@ -64,7 +64,8 @@ def test_models_by_role_are_asked_and_their_price_is_shown(narratives: Path, tmp
         (tmp_path / "roles.toml").write_text("\n".join(tables))
         said = run(narratives, "--out", tmp_path / "out", "--roles", tmp_path / "roles.toml")
         run(narratives, "--out", tmp_path / "out", "--roles", tmp_path / "roles.toml")
-    assert len(server.asked) == 8
+    # Both narratives say the same, so that each role is asked once.
+    assert len(server.asked) == 4
     assert "price" in said
     assert "0.2000" in said
 
@@ -77,6 +78,17 @@ def test_what_cannot_be_is_refused_before_any_work(narratives: Path, tmp_path: P
     with pytest.raises(InvalidFile, match="not a folder"):
         run(narratives, "--out", tmp_path / "out", "--photos", tmp_path / "nothing")
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    ("image", "file"),
+    [("139", "000000000139.jpg"), ("7", "000007.png"), ("clip/img_3", "clip/img_3.webp"), ("../x", ""), ("a/../x", "")],
+)
+def test_photos_are_found_by_the_names_that_data_sets_give(tmp_path: Path, image: str, file: str) -> None:
+    for name in ("p/000000000139.jpg", "p/000007.png", "p/clip/img_3.webp", "x.jpg", "p/x.jpg"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).touch()
+    assert _finder(tmp_path / "p")(image) == (tmp_path / "p" / file if file else None)
 
 
 def test_nothing_usable_is_said_and_gives_exit_code_1(tmp_path: Path) -> None:
