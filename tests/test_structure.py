@@ -29,7 +29,7 @@ MAY_IMPORT = {
     "models": {"core", "store", "assets", "vision", "language"},
     "explain": {"core", "vision", "language", "models", "metrics"},
     "learn": {"core", "assets", "language", "models", "metrics", "explain"},
-    "build": {"core", "formats", "world", "store", "vision", "language", "models", "learn", "explain"},
+    "build": {"core", "formats", "world", "store", "vision", "language", "models", "learn", "explain", "plots"},
     "assets": {"core"},
     "vision": {"core", "store", "assets"},
     "reproduce": {

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from saywhere.build.llm import KEY_VARIABLE, AnswerCache, Chat, Endpoint, EndpointFailed
+from saywhere.build.llm import KEY_VARIABLE, AnswerCache, Chat, Completion, Endpoint, EndpointFailed
 from saywhere.core import InvalidFile, InvalidValue
 from tests.build.endpoint import Reply, served
 
@@ -115,6 +115,23 @@ def test_known_answers_are_not_asked_for_again(tmp_path: Path, monkeypatch: pyte
         assert len(server.asked) == 2
     assert len(AnswerCache(path)) == 2
     assert KEY not in path.read_text()
+
+
+def test_the_same_question_from_several_threads_is_asked_once(tmp_path: Path) -> None:
+    with served(lambda question, number: Reply(f"answer {number}")) as server:
+        chat = Chat(Endpoint(server.url, "small"), AnswerCache(tmp_path / "answers"))
+        assert list(chat.ask_many([QUESTION] * 8, workers=8)) == ["answer 0"] * 8
+        assert len(server.asked) == 1
+
+
+def test_tokens_are_kept_with_the_answer(tmp_path: Path) -> None:
+    body = b'{"choices": [{"message": {"content": "yes"}}], "usage": {"prompt_tokens": 7, "completion_tokens": 2}}'
+    with served(lambda question, number: Reply(raw=body)) as server:
+        endpoint = Endpoint(server.url, "small")
+        Chat(endpoint, AnswerCache(tmp_path / "answers")).ask(QUESTION)
+        again = Chat(endpoint, AnswerCache(tmp_path / "answers"))
+        assert again.known(QUESTION) == again.complete(QUESTION) == Completion("yes", 7, 2)
+        assert len(server.asked) == 1
 
 
 def test_a_cache_cut_off_in_the_middle_of_a_line_goes_on_before_it(tmp_path: Path) -> None:

@@ -74,16 +74,27 @@ class Endpoint:
         return urlsplit(self.url).hostname in _LOCAL
 
 
+@dataclass(frozen=True, slots=True)
+class Completion:
+    """An answer, and the tokens of question and answer as the endpoint counts them; 0 where it does not say."""
+
+    text: str
+    prompt_tokens: int = 0
+    answer_tokens: int = 0
+
+
 @dataclass(slots=True)
 class AnswerCache:
     """Answers by question, one JSON line each, added as they come: a run that was stopped goes on where it was.
 
-    A last line that was cut off is written over. Keys are hashes of endpoint, model and question; see `Chat`.
+    A last line that was cut off is written over. Keys are hashes of endpoint, model and question; see `Chat`. With
+    each answer stands how many tokens went into it, so that the price of a result is known without asking again.
     """
 
     path: Path
-    _answers: dict[str, str] = field(init=False, default_factory=dict)
+    _answers: dict[str, Completion] = field(init=False, default_factory=dict)
     _lock: threading.Lock = field(init=False, default_factory=threading.Lock)
+    _asking: dict[str, threading.Lock] = field(init=False, default_factory=dict)
 
     def __post_init__(self) -> None:
         whole = 0
@@ -92,8 +103,8 @@ class AnswerCache:
             for line in content.splitlines(keepends=True):
                 if not line.endswith(b"\n"):
                     break
-                key, answer = json.loads(line)
-                self._answers[str(key)] = str(answer)
+                key, answer, *tokens = json.loads(line)
+                self._answers[str(key)] = Completion(str(answer), *map(int, tokens))
                 whole += len(line)
             if whole < len(content):
                 with self.path.open("r+b") as file:
@@ -107,17 +118,27 @@ class AnswerCache:
         return len(self._answers)
 
     def get(self, key: str) -> str | None:
+        known = self._answers.get(key)
+        return None if known is None else known.text
+
+    def completion(self, key: str) -> Completion | None:
         return self._answers.get(key)
 
-    def add(self, key: str, answer: str) -> None:
+    def asking(self, key: str) -> threading.Lock:
+        """To be held by whoever asks this question."""
+        with self._lock:
+            return self._asking.setdefault(key, threading.Lock())
+
+    def add(self, key: str, answer: str, prompt_tokens: int = 0, answer_tokens: int = 0) -> None:
+        line = [key, answer, *((prompt_tokens, answer_tokens) if prompt_tokens or answer_tokens else ())]
         with self._lock:
             try:
                 self.path.parent.mkdir(parents=True, exist_ok=True)
                 with self.path.open("ab") as file:
-                    file.write(json.dumps([key, answer]).encode("ascii") + b"\n")
+                    file.write(json.dumps(line).encode("ascii") + b"\n")
             except OSError as error:
                 raise InvalidFile(self.path, f"cannot be written: {error.strerror or error}") from error
-            self._answers[key] = answer
+            self._answers[key] = Completion(answer, prompt_tokens, answer_tokens)
 
 
 class Chat:
@@ -136,16 +157,26 @@ class Chat:
 
     def ask(self, messages: Sequence[Message]) -> str:
         """The answer's text, without white space around it. EndpointFailed after the last try."""
+        return self.complete(messages).text
+
+    def known(self, messages: Sequence[Message]) -> Completion | None:
+        """The answer, if the cache has it."""
+        return self.cache.completion(self._key(self._body(messages))) if self.cache is not None else None
+
+    def complete(self, messages: Sequence[Message]) -> Completion:
+        """The answer and its tokens, from the cache if it is known. EndpointFailed after the last try."""
         body = self._body(messages)
-        # The same model name may mean another model elsewhere.
-        key = hashlib.sha256(self.endpoint.url.encode() + b"\n" + body).hexdigest()
-        known = self.cache.get(key) if self.cache is not None else None
-        if known is not None:
-            return known
-        answer = self._sent(body)
-        if self.cache is not None:
-            self.cache.add(key, answer)
-        return answer
+        if self.cache is None:
+            return self._sent(body)
+        key = self._key(body)
+        # Threads that ask the same wait for the first of them, so that nothing is paid twice.
+        with self.cache.asking(key):
+            known = self.cache.completion(key)
+            if known is not None:
+                return known
+            answer = self._sent(body)
+            self.cache.add(key, answer.text, answer.prompt_tokens, answer.answer_tokens)
+            return answer
 
     def ask_many(self, questions: Sequence[Sequence[Message]], workers: int = 4) -> Iterator[str]:
         """Answers in the order of the questions, `workers` asked at a time. The first failure ends it."""
@@ -158,6 +189,10 @@ class Chat:
                 for one in asked:
                     one.cancel()
 
+    def _key(self, body: bytes) -> str:
+        # The same model name may mean another model elsewhere.
+        return hashlib.sha256(self.endpoint.url.encode() + b"\n" + body).hexdigest()
+
     def _body(self, messages: Sequence[Message]) -> bytes:
         question = {
             "model": self.endpoint.model,
@@ -167,7 +202,7 @@ class Chat:
         }
         return json.dumps(question, sort_keys=True).encode("ascii")
 
-    def _sent(self, body: bytes) -> str:
+    def _sent(self, body: bytes) -> Completion:
         wait_s, tried = 1.0, 1
         while True:
             try:
@@ -179,7 +214,7 @@ class Chat:
                 self._sleep(min(wait_s if failure.after_s is None else failure.after_s, _LONGEST_WAIT_S))
             wait_s, tried = 2 * wait_s, tried + 1
 
-    def _once(self, body: bytes) -> str:
+    def _once(self, body: bytes) -> Completion:
         request = urllib.request.Request(f"{self.endpoint.url.rstrip('/')}/chat/completions", data=body, method="POST")
         request.add_header("Content-Type", "application/json")
         key = os.environ.get(self.endpoint.key_variable, "").strip()
@@ -188,7 +223,7 @@ class Chat:
             request.add_unredirected_header("Authorization", f"Bearer {key}")
         try:
             with self._opener.open(request, timeout=self.endpoint.timeout_s) as answer:
-                return self._text(answer.read(_MAX_ANSWER_BYTES + 1))
+                return self._completion(answer.read(_MAX_ANSWER_BYTES + 1))
         except urllib.error.HTTPError as error:
             said = _without(key, _body_of(error))
             raise self._refusal(error.code, said, _seconds(error.headers.get("Retry-After"))) from None
@@ -203,16 +238,18 @@ class Chat:
         hint = f"; the key is read from {self.endpoint.key_variable}" if status in (401, 403) else ""
         return EndpointFailed(self.endpoint.url, reason + hint, status)
 
-    def _text(self, answer: bytes) -> str:
+    def _completion(self, answer: bytes) -> Completion:
         if len(answer) > _MAX_ANSWER_BYTES:
             raise EndpointFailed(self.endpoint.url, f"answered more than {_MAX_ANSWER_BYTES / 2**20:.0f} MiB")
         try:
-            text = json.loads(answer)["choices"][0]["message"]["content"]
+            decoded = json.loads(answer)
+            text = decoded["choices"][0]["message"]["content"]
         except (ValueError, KeyError, IndexError, TypeError, RecursionError) as error:
             raise EndpointFailed(self.endpoint.url, "answered something that is not a chat completion") from error
         if not isinstance(text, str):
             raise EndpointFailed(self.endpoint.url, "answered without any text")
-        return text.strip()
+        usage = decoded.get("usage")
+        return Completion(text.strip(), _tokens(usage, "prompt_tokens"), _tokens(usage, "completion_tokens"))
 
 
 class _TryAgain(Exception):
@@ -243,6 +280,12 @@ def _body_of(error: urllib.error.HTTPError) -> str:
             return error.read(2000).decode("utf-8", "replace")
     except (OSError, HTTPException):
         return ""
+
+
+def _tokens(usage: object, name: str) -> int:
+    """How many tokens an endpoint says it used; 0 if it does not."""
+    count = usage.get(name) if isinstance(usage, dict) else None
+    return count if isinstance(count, int) and count >= 0 else 0
 
 
 def _without(key: str, text: str) -> str:

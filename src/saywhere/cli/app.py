@@ -24,6 +24,7 @@ from saywhere.cli import (
     referring,
     report,
     reproduce,
+    riln,
     score,
     seeing,
     studio,
@@ -72,6 +73,7 @@ build.app.command("referring")(referring.referring)
 build.app.command("answers")(answers.answers)
 build.app.command("visual-words")(questions.visual_words)
 build.app.command("trace-benchmark")(benchmark.trace_benchmark)
+build.app.command("riln")(riln.riln)
 app.add_typer(build.app, name="build")
 app.add_typer(assets.app, name="assets")
 

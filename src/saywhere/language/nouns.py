@@ -21,7 +21,8 @@ _PLACES = frozenset(
 _VAGUE = frozenset(
     ("background", "foreground", "distance", "end", "way", "something", "someone", "thing", "one", "other")
 )
-_NO_THINGS = _AMOUNTS | _PHOTO | _PLACES | _VAGUE
+NO_THINGS = _AMOUNTS | _PHOTO | _PLACES | _VAGUE
+"""Lemmas of nouns that name nothing one could point at."""
 _FIRST_WORD = re.compile(r"(?:an?|the|some|this|that|these|those|its|his|her|their|our|my|your)\s+", re.IGNORECASE)
 _LONGEST_PHRASE = 8
 _AT_ONCE = 256
@@ -52,7 +53,7 @@ def _phrases(doc: Any) -> list[str]:
     found = []
     for chunk in doc.noun_chunks:
         lemma = chunk.root.lemma_
-        if chunk.root.pos_ not in ("NOUN", "PROPN") or lemma in _NO_THINGS - _AMOUNTS:
+        if chunk.root.pos_ not in ("NOUN", "PROPN") or lemma in NO_THINGS - _AMOUNTS:
             continue
         if lemma not in _AMOUNTS:
             found.append(chunk.text)

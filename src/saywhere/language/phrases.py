@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
@@ -29,11 +30,40 @@ def english() -> Any:
         ) from error
 
 
-def phrases_of(words: Sequence[Word]) -> list[Phrase]:
-    """Noun chunks, and runs of other words of one importance between them, in the order of time.
+@dataclass(frozen=True, slots=True)
+class PhraseSpan:
+    """Words first … stop − 1 of a text, and how much they matter, 1 to 5.
 
-    A chunk is as important as its most important word. Phrases do not overlap: one ends at the latest where the next
-    begins. Nothing is left out: every word lies in one phrase.
+    head: the word that a noun chunk is about, −1 in other phrases. noun: its lemma in lower case, or empty.
+    """
+
+    first: int
+    stop: int
+    importance: int
+    head: int = -1
+    noun: str = ""
+
+
+def phrases_of(words: Sequence[Word]) -> list[Phrase]:
+    """`phrase_spans` in time. Phrases do not overlap: one ends at the latest where the next begins."""
+    return timed_phrases(words, phrase_spans(words))
+
+
+def timed_phrases(words: Sequence[Word], spans: Sequence[PhraseSpan]) -> list[Phrase]:
+    """Spans that follow one another, each from its first word's start to its last word's end."""
+    phrases: list[Phrase] = []
+    for span in spans:
+        start_s, end_s = words[span.first].start_s, words[span.stop - 1].end_s
+        if span.stop < len(words):
+            end_s = max(start_s, min(end_s, words[span.stop].start_s))
+        phrases.append(Phrase(start_s, end_s, span.importance))
+    return phrases
+
+
+def phrase_spans(words: Sequence[Word]) -> list[PhraseSpan]:
+    """Noun chunks, and runs of other words of one importance between them, in the order of the text.
+
+    A chunk is as important as its most important word. Nothing is left out: every word lies in one phrase.
     """
     if not words:
         return []
@@ -47,21 +77,20 @@ def phrases_of(words: Sequence[Word]) -> list[Phrase]:
         rank[at] = max(rank[at], 1 if token.lemma_ == "be" else _IMPORTANCE.get(token.pos_, 1))
         if token.i in chunk_of:
             group[at] = chunk_of[token.i]
-    return _joined(words, group, rank)
+    roots = [chunk.root for chunk in doc.noun_chunks if chunk.root.pos_ in ("NOUN", "PROPN")]
+    return _joined(group, rank, {_word_at(starts, root.idx): str(root.lemma_).lower() for root in roots})
 
 
-def _joined(words: Sequence[Word], group: Sequence[object], rank: Sequence[int]) -> list[Phrase]:
-    phrases: list[Phrase] = []
+def _joined(group: Sequence[object], rank: Sequence[int], nouns: Mapping[int, str]) -> list[PhraseSpan]:
+    spans: list[PhraseSpan] = []
     first = 0
-    for i in range(1, len(words) + 1):
-        if i < len(words) and group[i] == group[first] and (group[i] is not None or rank[i] == rank[first]):
+    for i in range(1, len(group) + 1):
+        if i < len(group) and group[i] == group[first] and (group[i] is not None or rank[i] == rank[first]):
             continue
-        start_s, end_s = words[first].start_s, words[i - 1].end_s
-        if i < len(words):
-            end_s = max(start_s, min(end_s, words[i].start_s))
-        phrases.append(Phrase(start_s, end_s, max(rank[first:i])))
+        head = next((at for at in range(first, i) if at in nouns), -1)
+        spans.append(PhraseSpan(first, i, max(rank[first:i]), head, nouns.get(head, "")))
         first = i
-    return phrases
+    return spans
 
 
 def _character_starts(words: Sequence[Word]) -> list[int]:
