@@ -19,8 +19,8 @@ from saywhere.core.errors import InvalidFile
 from saywhere.models.answerer.answering import QuestionAnswerer
 from saywhere.models.answerer.data import TEST, TRAIN, TUNE, AnswerData, box_fits
 from saywhere.models.answerer.network import AnswerNet
+from saywhere.models.eye.encoder import EyeLearner
 from saywhere.models.eye.features import Quantiser, photo_writer
-from saywhere.models.eye.objective import EyeLearner
 from saywhere.models.patchioner.answering import state_places
 from saywhere.models.registry import open_answerer
 from saywhere.store import Store, StoreWriter

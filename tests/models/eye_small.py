@@ -10,8 +10,8 @@ import numpy as np
 import torch
 
 from saywhere.language.vocabulary import Vocabulary
+from saywhere.models.eye.encoder import EyeLearner
 from saywhere.models.eye.features import WORDS, Called, Quantiser, photo_writer, write_names, write_said, write_told
-from saywhere.models.eye.objective import EyeLearner
 from saywhere.models.patchioner.decoder import DecoderConfig, PrefixDecoder
 from saywhere.vision.eye import EyeConfig, EyeNet
 

@@ -12,8 +12,9 @@ from saywhere.core.errors import InvalidFile, InvalidValue
 from saywhere.learn import train
 from saywhere.learn.recipe import parse_recipe
 from saywhere.learn.records import Validated
+from saywhere.models.eye.encoder import EyeLearner
 from saywhere.models.eye.features import EyeFeatures, EyeItem, Quantiser, photo_writer
-from saywhere.models.eye.objective import EyeBatch, EyeLearner, collate, drawn_patches, thinned
+from saywhere.models.eye.objective import EyeBatch, collate, drawn_patches, thinned
 from saywhere.models.eye.task import EyeData, EyeSection, EyeTask
 from saywhere.vision.eye import EyeConfig
 from tests.models.eye_small import GRID, SIZE, TAPPED, TEXT, save_features

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from saywhere.models.eye.encoder import SHIPPED, namer_of
-from saywhere.models.eye.objective import EyeLearner
+from saywhere.models.eye.encoder import SHIPPED, EyeLearner, namer_of
 
 
 def test_the_shipped_eye_opens_and_knows_its_names_and_words() -> None:

@@ -14,9 +14,8 @@ from saywhere.core import Frame
 from saywhere.core.errors import InvalidFile
 from saywhere.core.types import Floats32, Progress
 from saywhere.models.answerer.data import PLACES, PLACES_FIELDS
-from saywhere.models.eye.encoder import namer_of
+from saywhere.models.eye.encoder import EyeLearner, namer_of
 from saywhere.models.eye.features import KIND, PHOTOS, Quantiser
-from saywhere.models.eye.objective import EyeLearner
 from saywhere.models.folder import WEIGHTS
 from saywhere.models.patchioner.answering import state_places
 from saywhere.models.region_features import REGIONS

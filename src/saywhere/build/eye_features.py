@@ -26,7 +26,7 @@ from saywhere.core.types import Floats32, Progress
 from saywhere.formats.coco_classes import COCO_CLASSES
 from saywhere.language.coco_aliases import coco_aliases
 from saywhere.language.embed import TextEncoder
-from saywhere.language.words import plain_words
+from saywhere.language.vocabulary import plain_words
 from saywhere.models.eye.features import (
     PHOTOS,
     TOLD,

@@ -21,9 +21,8 @@ from typing import Final
 
 import numpy as np
 
-from saywhere.core._arrays import Bools
 from saywhere.core.errors import InvalidValue
-from saywhere.core.types import Floats, Progress
+from saywhere.core.types import Bools, Floats, Progress
 from saywhere.explain.region_tags import Refused, Which, region_tags
 from saywhere.explain.rounds import ROUND, ImageOf, rounds
 from saywhere.models.attended import Speaking

@@ -24,8 +24,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from saywhere.core.errors import InvalidValue
-from saywhere.language.vocabulary import BEGIN_ID, PAD_ID, Vocabulary
-from saywhere.language.words import plain_words
+from saywhere.language.vocabulary import BEGIN_ID, PAD_ID, Vocabulary, plain_words
 from saywhere.models.attended import Attended, TokenKind
 from saywhere.models.common.batches import Packed, padded
 from saywhere.models.common.modes import eval_mode

@@ -14,9 +14,8 @@ from typing import Final, Literal, get_args
 import numpy as np
 from numpy.typing import ArrayLike
 
-from saywhere.core._arrays import Bools
 from saywhere.core.errors import InvalidValue, UnknownName
-from saywhere.core.types import Floats
+from saywhere.core.types import Bools, Floats
 from saywhere.explain.rounds import ImageOf
 from saywhere.metrics.referring import box_iou, checked_boxes
 from saywhere.models.tagged_regions import TaggedRegions

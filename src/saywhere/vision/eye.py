@@ -19,8 +19,9 @@ from PIL import Image
 from torch import Tensor, nn
 from torch.nn import functional
 
+from saywhere.assets import cache_folder
 from saywhere.core import Frame, InvalidValue
-from saywhere.vision.focus import MEAN_RGB, SPREAD_RGB, Block, FocusNet
+from saywhere.vision.focus import MEAN_RGB, SPREAD_RGB, Block, FocusNet, open_focus
 from saywhere.vision.photo import PhotoLike, read_photo
 from saywhere.vision.runtime import Runtime, open_runtime
 from saywhere.vision.things import Namer
@@ -271,9 +272,6 @@ class EyeEncoder:
 def open_trunk(config: EyeConfig, kind: str = "", precision: str = "f32") -> tuple[Runtime, dict[str, str | int]]:
     """The frozen trunk, fetched if it is not there, and what its hidden states depend on. kind, precision: see
     `open_runtime`."""
-    from saywhere.assets import cache_folder
-    from saywhere.vision.focus_look import open_focus
-
     focus = open_focus()
     example = torch.zeros(1, config.input_px, config.input_px, 3, dtype=torch.uint8)
     run = open_runtime(TrunkNet(focus.network, config), example, cache_folder() / "compiled", kind, precision)

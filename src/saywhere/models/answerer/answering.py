@@ -14,7 +14,7 @@ from torch import Tensor
 
 from saywhere.core.errors import InvalidValue
 from saywhere.core.types import Floats32
-from saywhere.language.words import plain_words
+from saywhere.language.vocabulary import plain_words
 from saywhere.models.answerer.batch import AskedItem, PhotoItem, collate
 from saywhere.models.answerer.judgement import CANNOT_KNOW, Judgement
 from saywhere.models.answerer.network import AnswerNet, AnswerOutput

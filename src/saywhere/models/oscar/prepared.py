@@ -12,8 +12,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from saywhere.core.errors import UnknownName
-from saywhere.language.vocabulary import Vocabulary
-from saywhere.language.words import plain_words
+from saywhere.language.vocabulary import Vocabulary, plain_words
 from saywhere.models.prepared import (
     MOST_WORDS,
     NO_WORDS,

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from saywhere.core import InvalidValue, Nearest
-from saywhere.language.words import plain_words
+from saywhere.language.vocabulary import plain_words
 from saywhere.models.search import GenerationConfig
 
 _LONGEST = 4

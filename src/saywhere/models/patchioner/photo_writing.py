@@ -21,11 +21,11 @@ from torch import Tensor, nn
 from saywhere.core import Frame
 from saywhere.core.errors import InvalidFile, InvalidValue
 from saywhere.core.types import Floats32
-from saywhere.language.vocabulary import BEGIN_ID, END_ID, Vocabulary
-from saywhere.language.words import plain_words
+from saywhere.language.vocabulary import BEGIN_ID, END_ID, Vocabulary, plain_words
 from saywhere.models.common.batches import Movable, padded
+from saywhere.models.eye.encoder import EyeLearner
 from saywhere.models.eye.features import TOLD, TOLD_KIND, Called, EyeFeatures, EyeItem
-from saywhere.models.eye.objective import EyeBatch, EyeLearner, thinned
+from saywhere.models.eye.objective import EyeBatch, thinned
 from saywhere.models.eye.task import EyeData, EyeSection, EyeTask, learner_of
 from saywhere.models.patchioner.decoder import DecoderConfig, PrefixDecoder, Reading
 from saywhere.models.patchioner.layers import unit

@@ -26,9 +26,8 @@ from saywhere.models.face import check_level
 from saywhere.models.patchioner.alignment import Alignment, LinearAlignment, Talk2DinoAlignment
 from saywhere.models.patchioner.decoder import PrefixDecoder, Reading
 from saywhere.models.patchioner.eyes import Names
-from saywhere.models.patchioner.gap import Direct, Gap, MemoryGap
 from saywhere.models.patchioner.layers import unit
-from saywhere.models.patchioner.memory import MemoryBank
+from saywhere.models.patchioner.memory import Direct, Gap, MemoryBank, MemoryGap
 from saywhere.models.patchioner.writers import MemoryWriter, reading_of, reads_photos
 
 if TYPE_CHECKING:

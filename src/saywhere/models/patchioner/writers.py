@@ -25,15 +25,17 @@ from saywhere.models.face import check_level
 from saywhere.models.patchioner.consensus import ConsensusConfig, InverseFrequency, consensus
 from saywhere.models.patchioner.decoder import PrefixDecoder, Reading
 from saywhere.models.patchioner.eyes import AlignedView, is_scene
-from saywhere.models.patchioner.gap import Direct, Gap
-from saywhere.models.patchioner.levels import ABOUT_PEOPLE, PERSON, check_names, check_prompts
-from saywhere.models.patchioner.memory import MemoryBank, Projected
+from saywhere.models.patchioner.memory import Direct, Gap, MemoryBank, Projected
 from saywhere.models.search import GenerationConfig, Writer, Written
 
 Generation = GenerationConfig | ConsensusConfig
 """How words are chosen."""
 _ECHO = re.compile(r"\b(\w+) (?:and|with) (?:an? |the )?\1\b")
 """Says a thing twice: a hat and a hat."""
+ABOUT_PEOPLE = ("action", "rationale")
+"""Levels that suppose that someone is to be seen; all of HL's photos show people."""
+PERSON = "person"
+"""What the detector calls people."""
 _LEAST_PERSON = 0.1
 """What people do is said only of people who may be there."""
 _HARDLY = 0.2
@@ -234,3 +236,24 @@ def reading_of(seen: AlignedView, weights: Floats32) -> Reading:
 def may_have_people(seen: AlignedView) -> bool:
     """Whether a person may be there, or could not have been found."""
     return seen.presence(PERSON) > _LEAST_PERSON
+
+
+def check_names(levels: Sequence[str]) -> None:
+    """Refuse names that cannot be levels above objects."""
+    if OBJECT in levels:
+        raise InvalidValue("levels", f"{OBJECT!r} is told by the model's own writer", "name only those above it")
+    if len(set(levels)) < len(levels):
+        raise InvalidValue("levels", f"one comes twice: {', '.join(levels)}")
+    if any(not level.strip() for level in levels):
+        raise InvalidValue("levels", "one has no name")
+
+
+def check_prompts(levels: Sequence[str], writer: Writer) -> None:
+    """Refuse a writer that cannot read the levels' names."""
+    if not isinstance(writer, PrefixDecoder):
+        return
+    begins = writer.begins(levels, len(levels))
+    # A word that it does not know would be the same prompt as any other.
+    strange = [level for level, begin in zip(levels, begins, strict=True) if writer.vocabulary.unknown_id in begin]
+    if strange:
+        raise InvalidValue("levels", f"their writer does not know the word {strange[0]!r}")

@@ -11,8 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 
 from saywhere.core.errors import InvalidValue
-from saywhere.language.vocabulary import Vocabulary
-from saywhere.language.words import plain_words
+from saywhere.language.vocabulary import Vocabulary, plain_words
 from saywhere.models.common.answers import AnswerVocabulary
 from saywhere.models.common.batches import padded
 from saywhere.models.face import Answer

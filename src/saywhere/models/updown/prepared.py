@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from saywhere.language.words import owned_words, plain_words, vocabulary_of
+from saywhere.language.vocabulary import owned_words, plain_words, vocabulary_of
 from saywhere.models.common.answers import LEAST_COUNT, AnswerVocabulary
 from saywhere.models.prepared import (
     MOST_WORDS,
