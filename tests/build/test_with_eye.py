@@ -42,7 +42,8 @@ def encoder(eye: EyeLearner, cache: Path) -> EyeEncoder:
     torch.manual_seed(1)
     trunk = FocusNet(FocusConfig(size=24, layers=3, heads=3, patch=8, places=3, head=(4, 4, 4)))
     example = torch.zeros(1, 32, 32, 3, dtype=torch.uint8)
-    return EyeEncoder(open_runtime(Eye(TrunkNet(trunk, CONFIG), eye.eye), example, cache, "torch"), CONFIG, "0" * 64)
+    run = open_runtime(lambda: Eye(TrunkNet(trunk, CONFIG), eye.eye), "eye", example, cache, "torch")
+    return EyeEncoder(run, CONFIG, "0" * 64)
 
 
 @pytest.fixture

@@ -19,9 +19,10 @@ from PIL import Image
 from torch import Tensor, nn
 from torch.nn import functional
 
-from saywhere.assets import cache_folder
+from saywhere.assets import cache_folder, find
 from saywhere.core import Frame, InvalidValue
-from saywhere.vision.focus import MEAN_RGB, SPREAD_RGB, Block, FocusNet, open_focus
+from saywhere.vision.focus import MEAN_RGB, SPREAD_RGB, FocusNet, VitBlock, open_focus
+from saywhere.vision.focus import NAME as TRUNK
 from saywhere.vision.photo import PhotoLike, read_photo
 from saywhere.vision.runtime import Runtime, open_runtime
 from saywhere.vision.things import Namer
@@ -114,7 +115,7 @@ class EyeNet(nn.Module):
         size, cells = config.size, config.cuts**2
         self.colours = nn.Linear(_COLOURS * cells, size)
         self.tap_norm = nn.LayerNorm(size)
-        self.blocks = nn.Sequential(*(Block(size, config.heads) for _ in range(config.layers)))
+        self.blocks = nn.Sequential(*(VitBlock(size, config.heads) for _ in range(config.layers)))
         self.norm = nn.LayerNorm(size, 1e-6)
         self.patch = _two_layers(size, 2 * size, config.text_size)
         self.cut = nn.Linear(2 * size + _COLOURS * cells, cells * config.cell_size)
@@ -272,10 +273,14 @@ class EyeEncoder:
 def open_trunk(config: EyeConfig, kind: str = "", precision: str = "f32") -> tuple[Runtime, dict[str, str | int]]:
     """The frozen trunk, fetched if it is not there, and what its hidden states depend on. kind, precision: see
     `open_runtime`."""
-    focus = open_focus()
+    sha256 = find(TRUNK).files[0].stored_sha256
+    about: dict[str, str | int] = {"trunk": TRUNK, "weights_sha256": sha256, "input_px": config.input_px}
     example = torch.zeros(1, config.input_px, config.input_px, 3, dtype=torch.uint8)
-    run = open_runtime(TrunkNet(focus.network, config), example, cache_folder() / "compiled", kind, precision)
-    about: dict[str, str | int] = {"trunk": focus.name, "weights_sha256": focus.sha256, "input_px": config.input_px}
+
+    def trunk() -> TrunkNet:
+        return TrunkNet(open_focus().network, config)
+
+    run = open_runtime(trunk, f"trunk {sha256} {config}", example, cache_folder() / "compiled", kind, precision)
     return run, about | {"tap": config.tap, "precision": precision}
 
 

@@ -54,7 +54,7 @@ class FocusConfig:
             raise InvalidValue("FocusConfig", f"needs numbers of at least 1 and heads that divide the size, not {self}")
 
 
-class Block(nn.Module):
+class VitBlock(nn.Module):
     """Look around, then think; each is scaled and added to what was there."""
 
     def __init__(self, size: int, heads: int) -> None:
@@ -88,7 +88,7 @@ class FocusNet(nn.Module):
         self.whole = nn.Parameter(torch.zeros(1, 1, config.size))
         self.whole_place = nn.Parameter(torch.zeros(1, 1, config.size))
         self.places = nn.Parameter(torch.zeros(1, config.places**2, config.size))
-        self.blocks = nn.Sequential(*(Block(config.size, config.heads) for _ in range(config.layers)))
+        self.blocks = nn.Sequential(*(VitBlock(config.size, config.heads) for _ in range(config.layers)))
         self.norm = nn.LayerNorm(config.size, _EPSILON)
         widths = (config.size, *config.head)
         self.grow = nn.ModuleList(nn.ConvTranspose2d(into, out, 4, 2, 1) for into, out in pairwise(widths))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -11,10 +10,12 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from saywhere.assets import cache_folder
+from saywhere.assets import cache_folder, find
 from saywhere.core import InvalidFile, InvalidValue
 from saywhere.models.folder import WEIGHTS, fit, load_part, save_part
+from saywhere.provenance import sha256_of
 from saywhere.vision.eye import Eye, EyeConfig, EyeEncoder, EyeNet, Seen, TrunkNet
+from saywhere.vision.focus import NAME as TRUNK
 from saywhere.vision.focus import open_focus
 from saywhere.vision.runtime import open_runtime
 from saywhere.vision.things import Namer
@@ -87,10 +88,14 @@ def open_eye(folder: str | Path = SHIPPED, kind: str = "") -> EyeEncoder:
     """kind: of runtime, see `saywhere.vision.runtime`. The trunk's weights are fetched if they are not there."""
     learner = EyeLearner.from_pretrained(folder)
     config = learner.eye.config
-    eye = Eye(TrunkNet(open_focus().network, config), learner.eye)
+    digest = sha256_of(Path(folder) / WEIGHTS)
+    key = f"eye {digest} {config} trunk {find(TRUNK).files[0].stored_sha256}"
     example = torch.zeros(1, config.input_px, config.input_px, 3, dtype=torch.uint8)
-    run = open_runtime(eye, example, cache_folder() / "compiled", kind)
-    digest = hashlib.sha256((Path(folder) / WEIGHTS).read_bytes()).hexdigest()
+
+    def eye() -> Eye:
+        return Eye(TrunkNet(open_focus().network, config), learner.eye)
+
+    run = open_runtime(eye, key, example, cache_folder() / "compiled", kind)
     return EyeEncoder(run, config, digest, namer=namer_of(learner))
 
 
