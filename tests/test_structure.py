@@ -138,14 +138,6 @@ def test_every_edge_of_the_figure_is_used(package: str) -> None:
     assert MAY_IMPORT[package] - used == set()
 
 
-# Names that two packages use, each for something of its own. May get shorter, not longer.
-TWO_MEANINGS = {
-    *("AnswerScore", "Block", "CaptionBatch", "CaptionSteps", "Checkpoint", "Column", "DataSection", "Example", "Job"),
-    *("Kind", "ModelSection", "Photo", "Reference", "Refused", "Row", "Saved", "Sentences", "Settings", "Source"),
-    *("Span", "Summary", "Task"),
-}
-
-
 def test_the_name_of_a_class_has_one_meaning() -> None:
     names = Counter(
         node.name
@@ -153,7 +145,7 @@ def test_the_name_of_a_class_has_one_meaning() -> None:
         for node in ast.parse(path.read_text(encoding="utf-8")).body
         if isinstance(node, ast.ClassDef)
     )
-    assert {name for name, count in names.items() if count > 1 and not name.startswith("_")} == TWO_MEANINGS
+    assert {name for name, count in names.items() if count > 1 and not name.startswith("_")} == set()
     # These had several meanings: not even a private class may take them again.
     for name in ("Agreement", "Answer", "Found", "Look", "Place", "Scene"):
         assert names[name] + names[f"_{name}"] <= 1

@@ -18,8 +18,8 @@ from saywhere.models.prepared import (
     NO_WORDS,
     TRAIN,
     PreparedFolder,
+    PreparedIndex,
     PreparedItems,
-    Saved,
     StoredImages,
     save_images,
     save_items,
@@ -71,7 +71,7 @@ def save_level_captions(
     rows = [(one, {"level": one.level, "text": one.text}) for one in kept]
     counts = {"given": len(given), "kept": len(kept)}
     fields = {"level": "json", "text": "json"}
-    save_items(folder, LevelCaptions.kind, fields, rows, saved, vocabulary, Saved(about, skipped, counts))
+    save_items(folder, LevelCaptions.kind, fields, rows, saved, vocabulary, PreparedIndex(about, skipped, counts))
 
 
 def _unfit(one: LevelCaption, _: int) -> str:

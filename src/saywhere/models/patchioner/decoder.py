@@ -24,7 +24,7 @@ from saywhere.models.common.kv_cache import KVCache
 from saywhere.models.common.modes import eval_mode, seeded
 from saywhere.models.folder import fit, load_part, save_part
 from saywhere.models.patchioner.config import DecoderConfig
-from saywhere.models.patchioner.layers import Block, PhotoKeys, as_vectors, initialise, unit
+from saywhere.models.patchioner.layers import DecoderBlock, PhotoKeys, as_vectors, initialise, unit
 from saywhere.models.search import (
     GREEDY,
     GenerationConfig,
@@ -86,7 +86,7 @@ class PrefixDecoder(nn.Module):
         self.words = nn.Embedding(FIRST_PIECE_ID + config.words, config.width)
         self.positions = nn.Embedding(config.places, config.width)
         self.blocks = nn.ModuleList(
-            Block(config.width, config.heads, config.feed_forward, config.dropout, config.states_size)
+            DecoderBlock(config.width, config.heads, config.feed_forward, config.dropout, config.states_size)
             for _ in range(config.layers)
         )
         self.norm = nn.LayerNorm(config.width)
@@ -136,7 +136,7 @@ class PrefixDecoder(nn.Module):
         if reading is None:
             return [None] * len(self.blocks)
         bias = reading.bias()
-        looks = [block.look for block in self.blocks if isinstance(block, Block) and block.look is not None]
+        looks = [block.look for block in self.blocks if isinstance(block, DecoderBlock) and block.look is not None]
         return [look.photo(reading.states, bias) for look in looks]
 
     def loss(

@@ -20,8 +20,8 @@ from saywhere.models.prepared import (
     NO_WORDS,
     TRAIN,
     PreparedFolder,
+    PreparedIndex,
     PreparedItems,
-    Saved,
     Skipped,
     save_images,
     save_items,
@@ -115,7 +115,7 @@ def save_questions(
         "cut": sum(len(plain_words(one.text)) > max_words for one, _ in kept),
         "unanswerable": sum(one.split != TRAIN for one in unknown),
     }
-    saved = Saved(about, skipped, counts, max_words)
+    saved = PreparedIndex(about, skipped, counts, max_words)
     save_items(folder, Questions.kind, _QUESTION_FIELDS, rows, images_saved, vocabulary, saved)
 
 
@@ -145,7 +145,7 @@ def save_captions(
         row["words"] = vocabulary.encode([word for word, _ in words[:max_words]]).ids
         row |= {"places": list(visual), "visual": np.array(list(visual.values()), dtype=np.float32)}
         rows.append((one, row))
-    saved = Saved(about, skipped, counts, max_words)
+    saved = PreparedIndex(about, skipped, counts, max_words)
     save_items(folder, Captions.kind, _CAPTION_FIELDS, rows, images_saved, vocabulary, saved)
 
 
