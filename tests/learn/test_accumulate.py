@@ -62,7 +62,7 @@ def _features(folder: Path) -> None:
 
 
 def _told_photos(folder: Path) -> None:
-    eye_small.save_told(folder, SPLITS)
+    eye_small.save_captions(folder, SPLITS)
 
 
 # For each task: its data, and what makes it small and silences its noise, which differs from part to part.

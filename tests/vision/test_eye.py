@@ -73,12 +73,12 @@ def test_the_trunk_gives_the_colours_of_cells_beside_hidden_states(eye: Eye) -> 
     torch.manual_seed(1)
     pixels = torch.randint(0, 256, (2, 32, 32, 3), dtype=torch.uint8)
     with torch.no_grad():
-        tapped = eye.trunk(pixels)
+        trunk_states = eye.trunk(pixels)
         cells = pixels.reshape(2, 8, 4, 8, 4, 3).float().mean(dim=(2, 4))
-    assert tapped.shape == (2, 17, CONFIG.tapped_size)
+    assert trunk_states.shape == (2, 17, CONFIG.trunk_size)
     # The second patch of the first row, its lower left cell.
     expected = (cells[:, 1, 2] - eye.trunk.mean[:, 0, 0]) / eye.trunk.spread[:, 0, 0]
-    torch.testing.assert_close(tapped[:, 2, 24 + 6 : 24 + 9], expected)
+    torch.testing.assert_close(trunk_states[:, 2, 24 + 6 : 24 + 9], expected)
 
 
 def test_openvino_gives_the_numbers_that_torch_gives_whatever_the_batch(eye: Eye, tmp_path: Path) -> None:

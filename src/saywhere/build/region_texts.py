@@ -56,7 +56,7 @@ def read_class_boxes(path: str | Path) -> list[ClassBox]:
 
 
 @dataclass(frozen=True, slots=True)
-class CalledBox:
+class BoxNames:
     """A box of a photo and what it may be called, its class first."""
 
     image_id: str
@@ -64,9 +64,9 @@ class CalledBox:
     texts: tuple[str, ...]
 
 
-def called_boxes(
+def box_names(
     boxes: Iterable[ClassBox], captions: Mapping[str, Sequence[str]], most_each: int = 3, most_texts: int = 5
-) -> list[CalledBox]:
+) -> list[BoxNames]:
     """Boxes of the photos in `captions`, the largest `most_each` of each class in each photo, with their texts."""
     by_kind: dict[tuple[str, str], list[ClassBox]] = defaultdict(list)
     for box in boxes:
@@ -80,7 +80,7 @@ def called_boxes(
         about = [text for text, named in phrases[image_id] if named == {class_name}]
         texts = dict.fromkeys((with_article(class_name), *about))
         for box in sorted(alike, key=lambda box: -_area(box.box_xyxy))[:most_each]:
-            found.append(CalledBox(image_id, box.box_xyxy, tuple(texts)[:most_texts]))
+            found.append(BoxNames(image_id, box.box_xyxy, tuple(texts)[:most_texts]))
     return found
 
 

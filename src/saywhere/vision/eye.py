@@ -72,7 +72,7 @@ class EyeConfig:
         return self.cuts * self.grid
 
     @property
-    def tapped_size(self) -> int:
+    def trunk_size(self) -> int:
         """Numbers that the trunk gives for each patch: its hidden state and the colours of its cells."""
         return self.size + _COLOURS * self.cuts**2
 
@@ -132,9 +132,9 @@ class EyeNet(nn.Module):
             self.box.bias.copy_(torch.tensor([_FIRST_REACH] * 4 + [_FIRST_THING]))
             nn.init.constant_(self.kinds[-1].get_parameter("bias"), _FIRST_KIND)
 
-    def forward(self, tapped: Tensor) -> Seen:
+    def forward(self, trunk_states: Tensor) -> Seen:
         """(B, 1 + n, tapped_size): what the trunk gives for the whole and for some or all patches."""
-        tap, colours = tapped[..., : self.config.size], tapped[..., self.config.size :]
+        tap, colours = trunk_states[..., : self.config.size], trunk_states[..., self.config.size :]
         states: Tensor = self.norm(self.blocks(tap + self.colours(colours)))
         patches = states[:, 1:]
         pooled = torch.cat([states[:, 0], patches.mean(dim=1)], dim=-1)

@@ -53,8 +53,8 @@ class EyeLearner(nn.Module):
             vectors = torch.stack(list(some.values())) if some else torch.zeros(0, eye.config.text_size)
             self.register_buffer(name, functional.normalize(vectors, dim=-1))
 
-    def forward(self, tapped: Tensor) -> Seen:
-        seen: Seen = self.eye(tapped)
+    def forward(self, trunk_states: Tensor) -> Seen:
+        seen: Seen = self.eye(trunk_states)
         return seen
 
     def word_scores(self, patches: Tensor) -> Tensor:

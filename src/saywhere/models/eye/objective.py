@@ -44,15 +44,15 @@ _LARGEST_REACH = 4.0
 class EyeBatch:
     """Photos and what is known of them: B photos of n patches with c cells each, M boxes, W words.
 
-    tapped: (B, 1 + n, size). cover: (M, n, c), how much of each box lies on each cell, summing to 1. classes: (M,).
-    photos: (M,), whose box it is. shown: (B, n, c, names), 1 where a class lies on a cell. central: (B, n, c), how
-    central the cell is in the smallest box around its centre, 0 … 1. reach: (B, n, c, 4), in cells, how far that box
-    reaches. captions: (K, d), one of each photo that has any; means: (K, d), of all its captions; words: (K, W), how
-    many of them have each word; told: (K,), whose. present: (P, names), 1 where the photo has such a thing; boxed:
-    (P,), whose. saliency: (S, n); looked_at: (S,), whose.
+    trunk_states: (B, 1 + n, size). cover: (M, n, c), how much of each box lies on each cell, summing to 1. classes:
+    (M,). photos: (M,), whose box it is. shown: (B, n, c, names), 1 where a class lies on a cell. central: (B, n, c),
+    how central the cell is in the smallest box around its centre, 0 … 1. reach: (B, n, c, 4), in cells, how far that
+    box reaches. captions: (K, d), one of each photo that has any; means: (K, d), of all its captions; words: (K, W),
+    how many of them have each word; captioned: (K,), whose. present: (P, names), 1 where the photo has such a thing;
+    boxed: (P,), whose. saliency: (S, n); looked_at: (S,), whose.
     """
 
-    tapped: Tensor
+    trunk_states: Tensor
     cover: Tensor
     classes: Tensor
     photos: Tensor
@@ -62,7 +62,7 @@ class EyeBatch:
     captions: Tensor
     means: Tensor
     words: Tensor
-    told: Tensor
+    captioned: Tensor
     present: Tensor
     boxed: Tensor
     saliency: Tensor
@@ -98,30 +98,30 @@ def collate(
         cover += [shares[i] / max(shares[i].sum(), _TINY) for i in order]
         classes += [int(item.classes[i]) for i in order]
         photos += [number] * len(order)
-    told = [number for number, item in enumerate(items) if len(item.caption_vectors)]
-    chosen = [int(torch.randint(len(items[i].caption_vectors), (), generator=generator)) for i in told]
+    captioned = [number for number, item in enumerate(items) if len(item.caption_vectors)]
+    chosen = [int(torch.randint(len(items[i].caption_vectors), (), generator=generator)) for i in captioned]
     looked_at = [number for number, item in enumerate(items) if item.saliency is not None]
     boxed = [number for number, item in enumerate(items) if len(item.classes)]
     present = np.zeros((len(boxed), names), np.float32)
     for row, number in enumerate(boxed):
         present[row, items[number].classes] = 1
     size = items[0].caption_vectors.shape[1]
-    said = np.zeros((len(told), words), np.float32)
-    for row, number in enumerate(told):
+    word_counts = np.zeros((len(captioned), words), np.float32)
+    for row, number in enumerate(captioned):
         for word in items[number].words.tolist():
-            said[row, word] += 1
+            word_counts[row, word] += 1
     return EyeBatch(
-        torch.from_numpy(np.stack([item.tapped for item in items])),
+        torch.from_numpy(np.stack([item.trunk_states for item in items])),
         _rows(cover, patches, cells),
         torch.tensor(classes, dtype=torch.long),
         torch.tensor(photos, dtype=torch.long),
         shown,
         torch.from_numpy(by_patch(central, config)),
         torch.from_numpy(by_patch(reach, config)),
-        _rows([items[i].caption_vectors[one] for i, one in zip(told, chosen, strict=True)], size),
-        _rows([items[i].caption_vectors.mean(axis=0) for i in told], size),
-        torch.from_numpy(said),
-        torch.tensor(told, dtype=torch.long),
+        _rows([items[i].caption_vectors[one] for i, one in zip(captioned, chosen, strict=True)], size),
+        _rows([items[i].caption_vectors.mean(axis=0) for i in captioned], size),
+        torch.from_numpy(word_counts),
+        torch.tensor(captioned, dtype=torch.long),
         torch.from_numpy(present),
         torch.tensor(boxed, dtype=torch.long),
         _rows([s for i in looked_at if (s := items[i].saliency) is not None], patches),
@@ -158,7 +158,7 @@ def thinned(batch: EyeBatch, rows: Tensor) -> EyeBatch:
     saliency = batch.saliency.gather(1, rows[batch.looked_at])
     return replace(
         batch,
-        tapped=thinned_patches(batch.tapped, rows),
+        trunk_states=thinned_patches(batch.trunk_states, rows),
         cover=(cover / left.clamp(min=_TINY)[:, None, None])[seen],
         classes=batch.classes[seen],
         photos=batch.photos[seen],
@@ -169,10 +169,10 @@ def thinned(batch: EyeBatch, rows: Tensor) -> EyeBatch:
     )
 
 
-def thinned_patches(tapped: Tensor, rows: Tensor) -> Tensor:
+def thinned_patches(trunk_states: Tensor, rows: Tensor) -> Tensor:
     """(B, 1 + kept, size): the whole, and these patches of each photo."""
     photo = torch.arange(len(rows), device=rows.device)[:, None]
-    return torch.cat([tapped[:, :1], tapped[:, 1:][photo, rows]], dim=1)
+    return torch.cat([trunk_states[:, :1], trunk_states[:, 1:][photo, rows]], dim=1)
 
 
 def losses(
@@ -190,10 +190,10 @@ def losses(
             seen.kinds[batch.boxed].float(), batch.present, reduction="sum"
         )
         parts["kinds"] = there / (batch.present.sum() + 1)
-    if len(batch.told) > 1:
-        told = functional.normalize(seen.contrast[batch.told].float(), dim=-1)
-        parts["contrast"] = _contrast_loss(learner, told, batch.captions, others)
-        parts["whole"] = 1 - functional.cosine_similarity(seen.whole[batch.told].float(), batch.means).mean()
+    if len(batch.captioned) > 1:
+        captioned = functional.normalize(seen.contrast[batch.captioned].float(), dim=-1)
+        parts["contrast"] = _contrast_loss(learner, captioned, batch.captions, others)
+        parts["whole"] = 1 - functional.cosine_similarity(seen.whole[batch.captioned].float(), batch.means).mean()
         if learner.words:
             parts["words"] = _word_loss(learner, seen, batch)
     if len(batch.looked_at):
@@ -226,7 +226,7 @@ def _box_loss(learner: EyeLearner, seen: Seen, batch: EyeBatch, class_weights: T
 
 
 def _word_loss(learner: EyeLearner, seen: Seen, batch: EyeBatch) -> Tensor:
-    scores = learner.word_scores(seen.patches[batch.told])
+    scores = learner.word_scores(seen.patches[batch.captioned])
     # A word that one of five people says is half true.
     truth = (batch.words / 2).clamp(max=1)
     return functional.binary_cross_entropy_with_logits(scores.float(), truth, reduction="sum") / (truth.sum() + 1)
