@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from saywhere.world import Scene, Settings, make, make_scene, narrate, pointer, scenes
+from saywhere.world import Scene, WorldSettings, make, make_scene, narrate, pointer, scenes
 
 COUNT = 5_000
 ASKED_A_SECOND = 200.0
@@ -55,7 +55,7 @@ def a_second(work: Callable[[], Iterable[object]], count: int) -> float:
 def whole_worlds(count: int = 300) -> float:
     with tempfile.TemporaryDirectory() as folder:
         start = time.process_time()
-        make(Path(folder) / "world", Settings(count, seed=3))
+        make(Path(folder) / "world", WorldSettings(count, seed=3))
         return count / (time.process_time() - start)
 
 

@@ -74,7 +74,7 @@ def needed_assets(name: str | PathLike[str] = BASE, *, texts: bool = True) -> tu
         return needed_assets(BASE, texts=texts)
     if kind == "seer":
         from saywhere.models.patchioner.seer_config import EYE, read_config
-        from saywhere.vision.focus_look import NAME as TRUNK
+        from saywhere.vision.focus import NAME as TRUNK
 
         config = read_config(folder)
         wanted = [

@@ -19,8 +19,8 @@ from saywhere.core.errors import InvalidFile
 from saywhere.models.answerer.answering import QuestionAnswerer
 from saywhere.models.answerer.data import TEST, TRAIN, TUNE, AnswerData, box_fits
 from saywhere.models.answerer.network import AnswerNet
+from saywhere.models.eye.encoder import EyeLearner
 from saywhere.models.eye.features import Quantiser, photo_writer
-from saywhere.models.eye.objective import EyeLearner
 from saywhere.models.patchioner.answering import state_places
 from saywhere.models.patchioner.seer_config import read_config, save_config
 from saywhere.models.registry import open_answerer
@@ -66,12 +66,12 @@ def inputs(tmp_path: Path) -> AnswerInputs:
                 cocoqa=[{"question": "what is beside the cat", "answer": "dog", "kind": "object", "split": "train"}],
                 split="validation" if number % 10 == 1 else "train",
             )
-    tapped = rng.normal(size=(PHOTOS, 17, EYE.tapped_size)).astype(np.float32)
-    quantiser = Quantiser.fit(tapped)
+    trunk_states = rng.normal(size=(PHOTOS, 17, EYE.trunk_size)).astype(np.float32)
+    quantiser = Quantiser.fit(trunk_states)
     with photo_writer(tmp_path / "eye-features", quantiser, {"trunk": "made up"}) as writer:
         for number in range(PHOTOS):
             labels = {"boxes_xyxy": [DOG], "classes": [0], "caption_vectors": np.zeros((0, 12)), "split": "train"}
-            writer.add(f"{number:012}", tapped=quantiser.to_bytes(tapped[number]), **labels)
+            writer.add(f"{number:012}", tapped=quantiser.to_bytes(trunk_states[number]), **labels)
     eye_of_nothing().save_pretrained(tmp_path / "eye")
     return AnswerInputs(tmp_path / "coco", tmp_path / "eye-features", tmp_path / "eye")
 
@@ -128,7 +128,7 @@ def test_the_whole_build_gives_a_part_that_answers_and_a_report(inputs: AnswerIn
     network = AnswerNet.from_pretrained(out / PART)
     assert network.judgement is not None
     assert network.judgement.refuses_kind("Why is it here?"), "a blind network knows as much"
-    [view] = views_of(eye_of_nothing(), np.zeros((1, 17, EYE.tapped_size), np.float32))
+    [view] = views_of(eye_of_nothing(), np.zeros((1, 17, EYE.trunk_size), np.float32))
     [given] = QuestionAnswerer(network, WordVectors).answer([state_places(view)], ["Why is it here?"])
     assert given.reason
     assert open_answerer(out / PART).region_size == 12 + 4

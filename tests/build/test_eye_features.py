@@ -42,7 +42,7 @@ class Brightness:
         self.seen += len(pixels)
         patches = pixels.reshape(len(pixels), 4, 8, 4, 8, 3).mean(axis=(2, 4, 5)).reshape(len(pixels), 16)
         states = np.concatenate([patches.mean(axis=1, keepdims=True), patches], axis=1)
-        ramp = np.linspace(1, 2, CONFIG.tapped_size, dtype=np.float32)
+        ramp = np.linspace(1, 2, CONFIG.trunk_size, dtype=np.float32)
         return ((states[:, :, None] * ramp).astype(np.float32),)
 
 
@@ -92,7 +92,7 @@ def test_every_photo_becomes_a_row_with_what_is_known_of_it(coco: Store, tmp_pat
     assert len(train[3].caption_vectors) == 0
     # The brighter photo has the larger hidden states, to a step of the bytes they are kept in.
     by_key = sorted(range(4), key=train.key)
-    assert np.all(np.diff([train[i].tapped.mean() for i in by_key]) > 10)
+    assert np.all(np.diff([train[i].trunk_states.mean() for i in by_key]) > 10)
 
 
 def test_photos_of_which_most_is_known_come_first_and_a_limit_is_gone_on_from(coco: Store, tmp_path: Path) -> None:

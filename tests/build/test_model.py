@@ -16,7 +16,7 @@ from saywhere.build.coco import FIELDS, KIND
 from saywhere.build.model import WRITER, ModelSettings, around_recipe, build_model, eye_recipe, reward_recipe
 from saywhere.language.vocabulary import Vocabulary
 from saywhere.learn.registry import check_sections
-from saywhere.models.eye.objective import EyeLearner
+from saywhere.models.eye.encoder import EyeLearner
 from saywhere.models.patchioner.config import DecoderConfig
 from saywhere.models.patchioner.decoder import PrefixDecoder
 from saywhere.models.patchioner.memory import MemoryBank

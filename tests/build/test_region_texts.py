@@ -9,7 +9,7 @@ import pytest
 
 pytest.importorskip("spacy", reason="needs the extra 'language'")
 
-from saywhere.build.region_texts import CalledBox, ClassBox, called_boxes, read_class_boxes, with_article
+from saywhere.build.region_texts import BoxNames, ClassBox, box_names, read_class_boxes, with_article
 from saywhere.core import InvalidFile, UnknownName
 from saywhere.formats.coco_classes import COCO_CLASSES
 
@@ -62,7 +62,7 @@ def test_a_class_is_called_with_its_article(name: str, called: str) -> None:
 
 def test_a_box_is_called_by_its_class_and_by_phrases_that_name_it_and_no_other() -> None:
     boxes = [ClassBox("1", "dog", LARGE), ClassBox("1", "couch", LARGE), ClassBox("1", "cup", SMALL)]
-    called = called_boxes(boxes, {"1": CAPTIONS}, most_texts=9)
+    called = box_names(boxes, {"1": CAPTIONS}, most_texts=9)
     texts = {one.texts[0]: one.texts for one in called}
     # Neither the dog that is also a couch, nor the hot dog.
     assert texts["a dog"] == ("a dog", "a brown dog", "the puppy", "a brown dog on the lawn")
@@ -73,19 +73,19 @@ def test_a_box_is_called_by_its_class_and_by_phrases_that_name_it_and_no_other()
 
 def test_texts_are_of_the_box_s_own_photo_and_no_more_than_asked_for() -> None:
     boxes = [ClassBox(name, "dog", LARGE) for name in ("2", "1", "3")]
-    called = called_boxes(boxes, {"1": CAPTIONS, "2": ["a black dog", "A dog."]}, most_texts=3)
+    called = box_names(boxes, {"1": CAPTIONS, "2": ["a black dog", "A dog."]}, most_texts=3)
     # Photo 3 has no captions, so its boxes are left out.
     assert called == [
-        CalledBox("1", LARGE, ("a dog", "a brown dog", "the puppy")),
-        CalledBox("2", LARGE, ("a dog", "a black dog")),
+        BoxNames("1", LARGE, ("a dog", "a brown dog", "the puppy")),
+        BoxNames("2", LARGE, ("a dog", "a black dog")),
     ]
-    assert called_boxes(boxes, {}) == []
+    assert box_names(boxes, {}) == []
 
 
 def test_the_largest_of_each_kind_in_each_photo_are_kept() -> None:
     boxes = [ClassBox("1", "dog", box) for box in (SMALL, LARGE, MIDDLE)]
     boxes += [ClassBox("1", "cat", SMALL), ClassBox("2", "dog", SMALL)]
-    called = called_boxes(boxes, {"1": ["a pet"], "2": ["a pet"]}, most_each=2)
+    called = box_names(boxes, {"1": ["a pet"], "2": ["a pet"]}, most_each=2)
     assert [(one.image_id, one.texts[0], one.box_xyxy) for one in called] == [
         ("1", "a cat", SMALL),
         ("1", "a dog", LARGE),
@@ -96,5 +96,5 @@ def test_the_largest_of_each_kind_in_each_photo_are_kept() -> None:
 
 def test_smaller_ones_are_called_by_their_class_alone() -> None:
     boxes = [ClassBox("1", "dog", box) for box in (SMALL, LARGE, MIDDLE)]
-    called = called_boxes(boxes, {"1": ["a brown dog"]}, most_each=1, most_small=1)
+    called = box_names(boxes, {"1": ["a brown dog"]}, most_each=1, most_small=1)
     assert [(one.box_xyxy, one.texts) for one in called] == [(LARGE, ("a dog", "a brown dog")), (MIDDLE, ("a dog",))]

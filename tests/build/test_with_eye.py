@@ -13,10 +13,10 @@ from PIL import Image
 from saywhere.build.with_eye import build_with_eye
 from saywhere.core import Box, InvalidFile, InvalidValue, WholeImage
 from saywhere.language.vocabulary import Vocabulary
-from saywhere.models.eye.objective import EyeLearner
+from saywhere.models.eye.encoder import EyeLearner
 from saywhere.models.patchioner.config import DecoderConfig
 from saywhere.models.patchioner.decoder import PrefixDecoder
-from saywhere.models.patchioner.eyes import Blend, OneEye
+from saywhere.models.patchioner.eyes import Blend, EncoderEyes
 from saywhere.models.patchioner.seer import open_seer
 from saywhere.models.patchioner.seer_config import read_config, save_config
 from saywhere.models.patchioner.tags import Tags
@@ -42,7 +42,8 @@ def encoder(eye: EyeLearner, cache: Path) -> EyeEncoder:
     torch.manual_seed(1)
     trunk = FocusNet(FocusConfig(size=24, layers=3, heads=3, patch=8, places=3, head=(4, 4, 4)))
     example = torch.zeros(1, 32, 32, 3, dtype=torch.uint8)
-    return EyeEncoder(open_runtime(Eye(TrunkNet(trunk, CONFIG), eye.eye), example, cache, "torch"), CONFIG, "0" * 64)
+    run = open_runtime(lambda: Eye(TrunkNet(trunk, CONFIG), eye.eye), "eye", example, cache, "torch")
+    return EyeEncoder(run, CONFIG, "0" * 64)
 
 
 @pytest.fixture
@@ -70,7 +71,7 @@ def test_the_new_model_sees_with_the_eye_and_keeps_memory_and_writers(parts: dic
     assert not (out / "alignment").exists()
     tags = Tags.from_pretrained(out / "tags")
     assert not tags.weight.any()
-    eyes = OneEye(encoder(learner(), tmp_path / "cache"), ThingFinder(), tags, Blend(**new.blend))
+    eyes = EncoderEyes(encoder(learner(), tmp_path / "cache"), None, ThingFinder(), tags, None, Blend(**new.blend))
     image = Image.fromarray(np.random.default_rng(0).integers(0, 255, (40, 40, 3), dtype=np.uint8))
     for writer in new.writers:
         look = open_seer(out, writer, eyes=eyes).look(image)
@@ -81,7 +82,7 @@ def test_the_new_model_sees_with_the_eye_and_keeps_memory_and_writers(parts: dic
 
 
 def test_the_whole_photo_has_the_vector_that_the_eye_gives_it(tmp_path: Path) -> None:
-    eyes = OneEye(encoder(learner(), tmp_path))
+    eyes = EncoderEyes(encoder(learner(), tmp_path))
     view = eyes.look(Image.new("RGB", (40, 30), (200, 40, 0)))
     whole, part = eyes.align(view).vectors([WholeImage(), Box(0, 0, 1, 1)])
     np.testing.assert_allclose(whole, view.whole / np.linalg.norm(view.whole), atol=1e-6)
@@ -105,4 +106,4 @@ def test_a_folder_that_holds_something_is_left_alone(parts: dict[str, Path]) -> 
 def test_a_detector_without_tags_is_refused(tmp_path: Path) -> None:
     eye: Any = encoder(learner(), tmp_path)
     with pytest.raises(InvalidValue, match="come together"):
-        OneEye(eye, ThingFinder())
+        EncoderEyes(eye, None, ThingFinder())

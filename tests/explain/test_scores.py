@@ -10,8 +10,8 @@ from torch import Tensor, nn
 
 from saywhere.core import InvalidValue
 from saywhere.explain import (
-    AnswerScore,
     Attends,
+    CorrectAnswerScore,
     MitrWordScore,
     PatchWordScore,
     Score,
@@ -51,7 +51,7 @@ def _boxes(columns: int) -> Tensor:
 def _answers() -> tuple[Score, list[nn.Module], int]:
     model = UpDnVqa.fresh(UpDnConfig(9, 4, region_size=6, embedding=5, width=8, use_boxes=True), 0).double().eval()
     targets = torch.tensor([[1, 0, 0, 0], [0, 0.3, 0.9, 0], [0, 0, 0, 1]], dtype=torch.float64)
-    return AnswerScore(model, WORDS.clamp_min(0), targets, _boxes(4)), [model], 6
+    return CorrectAnswerScore(model, WORDS.clamp_min(0), targets, _boxes(4)), [model], 6
 
 
 def _captions() -> tuple[Score, list[nn.Module], int]:
@@ -163,13 +163,13 @@ def test_what_is_not_present_changes_no_score(made: Made) -> None:
 def test_the_answers_score_is_the_sum_of_the_correct_logits() -> None:
     score, (model,), size = _answers()
     features = _random(B, R, size)
-    assert isinstance(score, AnswerScore)
+    assert isinstance(score, CorrectAnswerScore)
     answered = model(features, PRESENT, score.questions, boxes=score.boxes)
     logits = answered.logits
     expected = torch.stack([logits[0, 0], logits[1, 1] + logits[1, 2], logits[2, 3]])
     torch.testing.assert_close(score(features, PRESENT, torch.arange(B)), expected)
     torch.testing.assert_close(score.attention(features, PRESENT, torch.arange(B)), answered.attention)
-    best = AnswerScore.of_best(score.model, features, PRESENT, score.questions, score.boxes)
+    best = CorrectAnswerScore.of_best(score.model, features, PRESENT, score.questions, score.boxes)
     torch.testing.assert_close(best(features, PRESENT, torch.arange(B)), logits.amax(dim=1))
 
 
@@ -205,7 +205,7 @@ def test_a_shift_of_the_features_gives_the_same_importance() -> None:
     for made in (_answers, _captions):
         score, (model,), size = made()
         features, shift = _random(B, R, size), torch.zeros(B, R, dtype=torch.float64, requires_grad=True)
-        if isinstance(score, AnswerScore):
+        if isinstance(score, CorrectAnswerScore):
             scores = answer_score(
                 model(features, PRESENT, score.questions, boxes=score.boxes, shift=shift).logits, score.targets
             )

@@ -63,7 +63,7 @@ def _features(folder: Path) -> None:
 
 
 def _told_photos(folder: Path) -> None:
-    eye_small.save_told(folder, SPLITS)
+    eye_small.save_captions(folder, SPLITS)
 
 
 def _instructions(folder: Path) -> None:

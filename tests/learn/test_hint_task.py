@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from saywhere.core import InvalidFile, InvalidValue
 from saywhere.explain import gradient_importance, rank_agreement
-from saywhere.explain.scores import AnswerScore, UpDnWordScore
+from saywhere.explain.scores import CorrectAnswerScore, UpDnWordScore
 from saywhere.learn import load_run, register, train
 from saywhere.learn.hint import HintSettings, hinted_items, ranking_loss
 from saywhere.learn.hint_task import HintCaptionSection, HintCaptionTask, HintVqaSection, HintVqaTask
@@ -23,7 +23,7 @@ from saywhere.models.region_features import RegionFeatures
 from saywhere.models.updown.batch import CaptionBatch, QuestionBatch, collate_captions, collate_questions
 from saywhere.models.updown.objective import answer_loss, caption_loss
 from saywhere.models.updown.prepared import PreparedCaption, PreparedQuestion, save_captions, save_questions
-from saywhere.models.updown.task import DataSection
+from saywhere.models.updown.task import UpDownDataSection
 from saywhere.models.updown.vqa import UpDnVqa
 
 _SIZE, _TRAIN, _VALIDATION = 8, 24, 8
@@ -87,13 +87,15 @@ _NO_DROPOUT = {"dropout": 0.0, "answer_dropout": 0.0}
 
 def _vqa(folder: Path, **hint: object) -> HintVqaTask:
     settings = HintSettings(**hint)  # type: ignore[arg-type]
-    return HintVqaTask(HintVqaSection(embedding=6, width=12, hint=settings, **_NO_DROPOUT), DataSection(folder=folder))
+    return HintVqaTask(
+        HintVqaSection(embedding=6, width=12, hint=settings, **_NO_DROPOUT), UpDownDataSection(folder=folder)
+    )
 
 
 def _caption(folder: Path, hint_words: int = 1, **hint: object) -> HintCaptionTask:
     settings = HintSettings(**hint)  # type: ignore[arg-type]
     section = HintCaptionSection(embedding=6, width=12, attention=6, dropout=0.0, hint=settings, hint_words=hint_words)
-    return HintCaptionTask(section, DataSection(folder=folder))
+    return HintCaptionTask(section, UpDownDataSection(folder=folder))
 
 
 def _generator(seed: int = 0) -> torch.Generator:
@@ -117,7 +119,7 @@ def test_the_loss_is_hint_plus_lambda_times_the_task(questions: Path, reduction:
     found = task.losses(model, batch, _generator())
     # By hand, item by item, whichever way the task takes.
     logits = model(batch.regions, batch.present, batch.questions).logits
-    score = AnswerScore(model, batch.questions, batch.targets, pointed=batch.pointed)
+    score = CorrectAnswerScore(model, batch.questions, batch.targets, pointed=batch.pointed)
     alpha = gradient_importance(score, batch.regions, batch.present)
     chosen = torch.tensor([int(i) in task.hints.chosen for i in batch.index])
     human = batch.importance.masked_fill(~chosen[:, None], math.nan)
@@ -314,7 +316,7 @@ def _grounding(questions: Path, run: Path) -> float:
     """The rank correlation of the network's importances with people's, on all questions that have some."""
     task, model = _vqa(questions), load_run(run, "last").model.eval()
     batch = collate_questions([task.prepared.item(i) for i in range(len(task.prepared)) if i % 4 != 3])
-    alpha = gradient_importance(AnswerScore(model, batch.questions, batch.targets), batch.regions, batch.present)  # type: ignore[arg-type]
+    alpha = gradient_importance(CorrectAnswerScore(model, batch.questions, batch.targets), batch.regions, batch.present)  # type: ignore[arg-type]
     return rank_agreement(alpha.numpy(), batch.importance.numpy(), batch.present.numpy()).mean
 
 

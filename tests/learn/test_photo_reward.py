@@ -13,7 +13,7 @@ from saywhere.learn.photo_reward import PhotoRewardSection, PhotoRewardTask, log
 from saywhere.learn.recipe import parse_recipe
 from saywhere.learn.records import StepDone
 from saywhere.learn.registry import check_sections
-from saywhere.models.patchioner.decoder import Reading
+from saywhere.models.patchioner.decoder import PhotoStates
 from saywhere.models.patchioner.photo_writing import PhotoWriterData
 from tests.models import eye_small
 
@@ -21,7 +21,7 @@ from tests.models import eye_small
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("told")
-    eye_small.save_told(out, ("train",) * 12 + ("validation",) * 4)
+    eye_small.save_captions(out, ("train",) * 12 + ("validation",) * 4)
     return out
 
 
@@ -63,12 +63,12 @@ def test_likelihoods_are_those_of_the_words_alone(folder: Path) -> None:
     rewarding = task(folder)
     model = rewarding.build(torch.Generator().manual_seed(0)).eval()
     vectors = torch.randn(1, eye_small.TEXT, generator=torch.Generator().manual_seed(1))
-    reading = Reading(torch.ones(1, 17, eye_small.SIZE), torch.ones(1, 16))
+    photo_states = PhotoStates(torch.ones(1, 17, eye_small.SIZE), torch.ones(1, 16))
     short, padded = torch.tensor([[4, 5, 2]]), torch.tensor([[4, 5, 2, 0, 0]])
     with torch.no_grad():
         torch.testing.assert_close(
-            log_likelihoods(model.decoder, vectors, short, reading),
-            log_likelihoods(model.decoder, vectors, padded, reading),
+            log_likelihoods(model.decoder, vectors, short, photo_states),
+            log_likelihoods(model.decoder, vectors, padded, photo_states),
         )
 
 

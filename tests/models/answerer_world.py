@@ -10,7 +10,7 @@ import numpy as np
 import torch
 
 from saywhere.core.types import Floats32
-from saywhere.language.words import plain_words
+from saywhere.language.vocabulary import plain_words
 from saywhere.models.answerer import data
 from saywhere.models.answerer.batch import AskedItem, PhotoItem, collate
 from saywhere.models.answerer.config import AnswererConfig

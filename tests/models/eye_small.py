@@ -10,8 +10,16 @@ import numpy as np
 import torch
 
 from saywhere.language.vocabulary import Vocabulary
-from saywhere.models.eye.features import WORDS, Called, Quantiser, photo_writer, write_names, write_said, write_told
-from saywhere.models.eye.objective import EyeLearner
+from saywhere.models.eye.encoder import EyeLearner
+from saywhere.models.eye.features import (
+    WORDS,
+    Quantiser,
+    RegionNames,
+    photo_writer,
+    write_caption_words,
+    write_captions,
+    write_names,
+)
 from saywhere.models.patchioner.decoder import DecoderConfig, PrefixDecoder
 from saywhere.vision.eye import EyeConfig, EyeNet
 
@@ -22,14 +30,20 @@ NAMES = ("person", "cup", "dog")
 
 def made_photo(rng: np.random.Generator, kind: int, place: int) -> dict[str, Any]:
     """A photo with one thing on one patch, where people look."""
-    tapped = rng.normal(size=(1 + GRID**2, TAPPED)).astype(np.float32) * 0.1
-    tapped[1 + place, kind] += 3
+    trunk_states = rng.normal(size=(1 + GRID**2, TAPPED)).astype(np.float32) * 0.1
+    trunk_states[1 + place, kind] += 3
     row, col = divmod(place, GRID)
     box = np.array([[col, row, col + 1, row + 1]], np.float32) / GRID
     captions = np.eye(TEXT, dtype=np.float32)[[kind, kind]] + rng.normal(size=(2, TEXT)) * 0.05
     saliency = np.full(GRID**2, 0.01, np.float32)
     saliency[place] = 1
-    return {"tapped": tapped, "boxes_xyxy": box, "classes": [kind], "caption_vectors": captions, "saliency": saliency}
+    return {
+        "tapped": trunk_states,
+        "boxes_xyxy": box,
+        "classes": [kind],
+        "caption_vectors": captions,
+        "saliency": saliency,
+    }
 
 
 def save_features(folder: Path, splits: Sequence[str]) -> None:
@@ -42,7 +56,7 @@ def save_features(folder: Path, splits: Sequence[str]) -> None:
     with photo_writer(folder, quantiser, {"trunk": "made up"}) as writer:
         for number, (row, split) in enumerate(zip(rows, splits, strict=True)):
             writer.add(f"{number:012}", **row | {"tapped": quantiser.to_bytes(row["tapped"]), "split": split})
-    write_said(folder, ((f"{number:012}", row["classes"] * 2) for number, row in enumerate(rows)))
+    write_caption_words(folder, ((f"{number:012}", row["classes"] * 2) for number, row in enumerate(rows)))
 
 
 def small_eye(seed: int = 0) -> EyeLearner:
@@ -54,15 +68,19 @@ def small_eye(seed: int = 0) -> EyeLearner:
     return EyeLearner(net, named, named).eval()
 
 
-def save_told(folder: Path, splits: Sequence[str]) -> None:
+def save_captions(folder: Path, splits: Sequence[str]) -> None:
     """Features, an eye, a decoder, and for each photo two captions and a name of its thing."""
     save_features(folder, splits)
     texts = [f"a {name} on a table" for name in NAMES]
     box = (0.0, 0.0, 0.5, 0.5)
-    write_told(
+    write_captions(
         folder,
         (
-            (f"{number:012}", [texts[number % 3], texts[(number + 1) % 3]], [Called(box, (f"a {NAMES[number % 3]}",))])
+            (
+                f"{number:012}",
+                [texts[number % 3], texts[(number + 1) % 3]],
+                [RegionNames(box, (f"a {NAMES[number % 3]}",))],
+            )
             for number in range(len(splits))
         ),
     )

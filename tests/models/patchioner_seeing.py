@@ -18,8 +18,7 @@ from saywhere.models.patchioner.config import DecoderConfig
 from saywhere.models.patchioner.consensus import ConsensusConfig
 from saywhere.models.patchioner.decoder import PrefixDecoder
 from saywhere.models.patchioner.eyes import EncoderEyes
-from saywhere.models.patchioner.gap import Direct, Gap, MemoryGap
-from saywhere.models.patchioner.memory import MemoryBank
+from saywhere.models.patchioner.memory import Direct, Gap, MemoryBank, MemoryGap
 from saywhere.models.patchioner.seer import (
     GroundingConfig,
     OptionalParts,

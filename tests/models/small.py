@@ -11,7 +11,7 @@ import torch
 
 from saywhere.core import Narrative, Trace, Utterance
 from saywhere.language.vocabulary import Vocabulary
-from saywhere.models.mitr import MITR, Batch, Example, MitrConfig, RegionFeatures, collate, example_of
+from saywhere.models.mitr import MITR, Batch, MitrConfig, NarrativeExample, RegionFeatures, collate, example_of
 from saywhere.models.mitr.decode import BEAM
 from saywhere.models.mitr.prepared import PreparedNarrative, save_prepared
 from saywhere.models.search import GenerationConfig
@@ -34,14 +34,14 @@ def regions(rng: np.random.Generator, count: int) -> RegionFeatures:
     return RegionFeatures(rng.random((count, REGION)), boxes_xyxy(rng, count))
 
 
-def narrative(rng: np.random.Generator, words: int, count: int) -> Example:
+def narrative(rng: np.random.Generator, words: int, count: int) -> NarrativeExample:
     located = rng.random(words) > 0.2
     boxes = encoded(boxes_xyxy(rng, words))
     boxes[~located] = (0, 0, 1, 1, 1)
-    return Example(regions(rng, count), rng.integers(3, 3 + WORDS, words), boxes, located)
+    return NarrativeExample(regions(rng, count), rng.integers(3, 3 + WORDS, words), boxes, located)
 
 
-def narratives(seed: int = 0, sizes: tuple[tuple[int, int], ...] = ((5, 4), (9, 7), (3, 5))) -> list[Example]:
+def narratives(seed: int = 0, sizes: tuple[tuple[int, int], ...] = ((5, 4), (9, 7), (3, 5))) -> list[NarrativeExample]:
     """sizes: (words, regions) of each."""
     rng = np.random.default_rng(seed)
     return [narrative(rng, words, count) for words, count in sizes]

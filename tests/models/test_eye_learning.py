@@ -12,8 +12,9 @@ from saywhere.core.errors import InvalidFile, InvalidValue
 from saywhere.learn import train
 from saywhere.learn.recipe import parse_recipe
 from saywhere.learn.records import Validated
+from saywhere.models.eye.encoder import EyeLearner
 from saywhere.models.eye.features import EyeFeatures, EyeItem, Quantiser, photo_writer
-from saywhere.models.eye.objective import EyeBatch, EyeLearner, collate, drawn_patches, thinned
+from saywhere.models.eye.objective import EyeBatch, collate, drawn_patches, thinned
 from saywhere.models.eye.task import EyeData, EyeSection, EyeTask
 from saywhere.vision.eye import EyeConfig
 from tests.models.eye_small import GRID, SIZE, TAPPED, TEXT, save_features
@@ -29,12 +30,12 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_hidden_states_come_back_as_they_were_but_for_a_step() -> None:
-    tapped = np.random.default_rng(1).normal(size=(5, 9, SIZE)).astype(np.float32) * 7 + 3
-    quantiser = Quantiser.fit(tapped)
-    again = quantiser.to_floats(quantiser.to_bytes(tapped))
-    inside = np.abs(tapped - quantiser.mean) <= 127 * quantiser.step
+    trunk_states = np.random.default_rng(1).normal(size=(5, 9, SIZE)).astype(np.float32) * 7 + 3
+    quantiser = Quantiser.fit(trunk_states)
+    again = quantiser.to_floats(quantiser.to_bytes(trunk_states))
+    inside = np.abs(trunk_states - quantiser.mean) <= 127 * quantiser.step
     assert inside.mean() > 0.99
-    assert (np.abs(again - tapped) <= 0.51 * quantiser.step)[inside].all()
+    assert (np.abs(again - trunk_states) <= 0.51 * quantiser.step)[inside].all()
 
 
 def test_the_eye_learns_what_lies_where_and_what_people_say_of_it(folder: Path, tmp_path: Path) -> None:
@@ -72,10 +73,10 @@ def test_features_of_another_trunk_are_refused(folder: Path) -> None:
 
 
 def item(boxes: list[list[float]], classes: list[int], captions: int = 1) -> EyeItem:
-    tapped = np.random.default_rng(2).normal(size=(1 + GRID**2, TAPPED)).astype(np.float32)
+    trunk_states = np.random.default_rng(2).normal(size=(1 + GRID**2, TAPPED)).astype(np.float32)
     vectors = np.ones((captions, TEXT), np.float32)
     return EyeItem(
-        tapped,
+        trunk_states,
         np.array(boxes, np.float32).reshape(-1, 4),
         np.array(classes, np.int64),
         vectors,
@@ -123,7 +124,7 @@ def test_photos_without_boxes_captions_or_looks_are_learnt_from_as_far_as_they_g
 def test_thinning_keeps_whole_rows_of_what_is_known_together(folder: Path) -> None:
     batch = collated([EyeFeatures(folder, "train")[i] for i in range(6)])
     thin = thinned(batch, drawn_patches(6, GRID**2, 7, torch.Generator().manual_seed(3)))
-    assert thin.tapped.shape[1] == 8
+    assert thin.trunk_states.shape[1] == 8
     assert thin.shown.shape[1] == 7
     assert len(thin.cover) == len(thin.classes) == len(thin.photos)
     torch.testing.assert_close(thin.cover.sum(dim=(1, 2)), torch.ones(len(thin.cover)))
@@ -142,5 +143,5 @@ def test_a_learner_tells_what_its_eye_tells(folder: Path) -> None:
     task = EyeTask(EyeSection(heads=2, layers=1, start="random"), EyeData(folder=folder))
     learner = task.build(torch.Generator())
     assert isinstance(learner, EyeLearner)
-    tapped = torch.from_numpy(EyeFeatures(folder, "train")[0].tapped)[None]
-    torch.testing.assert_close(learner(tapped).patches, learner.eye(tapped).patches)
+    trunk_states = torch.from_numpy(EyeFeatures(folder, "train")[0].trunk_states)[None]
+    torch.testing.assert_close(learner(trunk_states).patches, learner.eye(trunk_states).patches)

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from saywhere.language.surroundings import kinds_by_word
-from saywhere.models.eye.objective import EyeLearner
+from saywhere.models.eye.encoder import EyeLearner
 from saywhere.models.eye.surroundings import SurroundingWords, surroundings_loss, surroundings_shown
 from saywhere.models.eye.task import EyeData, EyeSection, EyeTask
 from saywhere.models.patchioner.photo_writing import (
@@ -48,7 +48,7 @@ def learner() -> EyeLearner:
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("told")
-    eye_small.save_told(out, ("train",) * 6 + ("validation",) * 2)
+    eye_small.save_captions(out, ("train",) * 6 + ("validation",) * 2)
     return out
 
 
@@ -57,19 +57,19 @@ def test_learning_makes_patches_mean_what_they_are_taken_to_show(folder: Path) -
     items = task.train_items()
     batch = task.collate([items[i] for i in range(4)], torch.Generator().manual_seed(0))
     eye = learner()
-    said = torch.zeros(len(batch.told), 3)
+    said = torch.zeros(len(batch.captioned), 3)
     said[:, :2] = 1
     batch = replace(batch, words=said)
-    before, shown = surroundings_loss(eye, eye(batch.tapped), batch)
+    before, shown = surroundings_loss(eye, eye(batch.trunk_states), batch)
     assert {SKY, GRASS} <= set(shown.unique().tolist()) <= {-1, SKY, GRASS}
     covered = (batch.shown > 0).flatten(2).any(dim=2)
     assert shown[covered].eq(-1).all()
     optimizer = torch.optim.Adam(eye.parameters(), lr=1e-3)
     for _ in range(20):
         optimizer.zero_grad()
-        surroundings_loss(eye, eye(batch.tapped), batch)[0].backward()
+        surroundings_loss(eye, eye(batch.trunk_states), batch)[0].backward()
         optimizer.step()
-    assert surroundings_loss(eye, eye(batch.tapped), batch)[0] < 0.8 * before
+    assert surroundings_loss(eye, eye(batch.trunk_states), batch)[0] < 0.8 * before
 
 
 def test_without_words_for_them_there_is_nothing_to_learn(folder: Path) -> None:
@@ -77,7 +77,7 @@ def test_without_words_for_them_there_is_nothing_to_learn(folder: Path) -> None:
     items = task.train_items()
     batch = task.collate([items[i] for i in range(2)], torch.Generator().manual_seed(0))
     small = eye_small.small_eye()
-    loss, shown = surroundings_loss(small, small(batch.tapped), batch)
+    loss, shown = surroundings_loss(small, small(batch.trunk_states), batch)
     assert not loss.any()
     assert shown.eq(-1).all()
 

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from saywhere.core import InvalidValue, UnknownName
 from saywhere.models.oscar import Oscar
-from saywhere.models.oscar.batch import CaptionBatch
+from saywhere.models.oscar.batch import TaggedCaptionBatch
 from saywhere.models.oscar.decode import _rules
 from saywhere.models.search import GenerationConfig, Hypothesis, Steps, search
 from tests.models import oscar_small as small
@@ -43,7 +43,7 @@ class Again(Steps):
         names = ("tags", "tag_index", "tags_there", "regions", "regions_there")
         context = type(self.context)(*(getattr(self.context, name)[self.rows] for name in names))
         lengths = torch.full((count,), ids.shape[1])
-        batch = CaptionBatch(context, ids, lengths, torch.full((count,), self.level))
+        batch = TaggedCaptionBatch(context, ids, lengths, torch.full((count,), self.level))
         return self.model(batch, lengths[:, None] - 1)[:, 0]
 
 

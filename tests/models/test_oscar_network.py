@@ -9,7 +9,7 @@ import torch
 
 from saywhere.core import InvalidValue, UnknownName
 from saywhere.models.oscar import MARKERS, Oscar, OscarConfig, OwnWords, TokenKind
-from saywhere.models.oscar.batch import CaptionBatch, Context, Reader
+from saywhere.models.oscar.batch import Context, Reader, TaggedCaptionBatch
 from saywhere.models.oscar.mask import additive, attention_mask, twinned_mask
 from tests.models import oscar_small as small
 
@@ -17,7 +17,7 @@ TEXTS = ["a cup and a dog", "the picture is taken in a kitchen", "dog", "", "a b
 OBJECT = ["object"] * 6
 
 
-def all_scores(model: Oscar, batch: CaptionBatch) -> torch.Tensor:
+def all_scores(model: Oscar, batch: TaggedCaptionBatch) -> torch.Tensor:
     """(b, c, words) scores of every place of the captions; those of padding are [CLS]'s."""
     places = torch.arange(batch.captions.shape[1]).expand_as(batch.captions)
     with torch.no_grad():

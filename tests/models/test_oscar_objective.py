@@ -10,7 +10,7 @@ from torch.nn import functional
 
 from saywhere.core import InvalidValue
 from saywhere.models.oscar import MaskedObjective
-from saywhere.models.oscar.batch import CaptionBatch
+from saywhere.models.oscar.batch import TaggedCaptionBatch
 from saywhere.models.oscar.objective import hide, losses, word_losses
 from tests.models import oscar_small as small
 
@@ -21,7 +21,7 @@ def generator(seed: int = 0) -> torch.Generator:
     return torch.Generator().manual_seed(seed)
 
 
-def batch(texts: list[str]) -> CaptionBatch:
+def batch(texts: list[str]) -> TaggedCaptionBatch:
     model = small.network()
     return model.reader.batch([small.image(i) for i in range(len(texts))], texts, ["object"] * len(texts))
 

@@ -11,9 +11,8 @@ from numpy.typing import NDArray
 
 from saywhere.core import InvalidValue
 from saywhere.core.errors import InvalidFile, UnknownName
-from saywhere.models.patchioner.bridge import Bridge, BridgeConfig, kept_signal, train_bridge
-from saywhere.models.patchioner.gap import BridgeGap, Direct, Gap, MemoryGap
-from saywhere.models.patchioner.memory import MemoryBank
+from saywhere.models.patchioner.bridge import Bridge, BridgeConfig, BridgeGap, kept_signal, train_bridge
+from saywhere.models.patchioner.memory import Direct, Gap, MemoryBank, MemoryGap
 
 SIZE = 16
 NOUNS = ("dog", "puppy", "cat", "beach", "ball", "car")

@@ -14,10 +14,9 @@ from saywhere.core import Box, InvalidFile, InvalidValue, Point, UnknownName, Wh
 from saywhere.models.face import MissingSkill, check_level
 from saywhere.models.patchioner.consensus import ConsensusConfig
 from saywhere.models.patchioner.decoder import PrefixDecoder
-from saywhere.models.patchioner.gap import Direct, MemoryGap
-from saywhere.models.patchioner.levels import check_names, check_prompts
+from saywhere.models.patchioner.memory import Direct, MemoryGap
 from saywhere.models.patchioner.seer import Seer, read_config, save_config
-from saywhere.models.patchioner.writers import Generation, MemoryWriter, VectorWriter
+from saywhere.models.patchioner.writers import Generation, MemoryWriter, VectorWriter, check_names, check_prompts
 from saywhere.models.search import GenerationConfig
 from saywhere.vision import Found
 from tests.models.patchioner_seeing import (

@@ -29,7 +29,7 @@ from saywhere.core import (
 from saywhere.models.folder import save_part
 from saywhere.models.patchioner.consensus import ConsensusConfig, InverseFrequency, consensus
 from saywhere.models.patchioner.eyes import AlignedView, EncoderEyes
-from saywhere.models.patchioner.gap import MemoryGap
+from saywhere.models.patchioner.memory import MemoryGap
 from saywhere.models.patchioner.seer import GroundingConfig, OptionalParts, Seer, read_config, save_config
 from saywhere.models.patchioner.writers import _ECHO, VectorWriter
 from saywhere.models.search import GenerationConfig
@@ -282,13 +282,14 @@ def test_a_detector_without_tags_is_refused() -> None:
 class TextEyes:
     """Eyes that need no alignment: patches are vectors of texts already, and things are found on the way."""
 
-    size, kinds = 3, ("cat",)
+    size = 3
 
     def look(self, photo: Image.Image) -> View:
-        return ColourEncoder().look(photo).with_found([Found(LEFT, "cat", 0.9)])
+        seen = ColourEncoder().look(photo)
+        return View(seen.frame, seen.patches, seen.whole, found=[Found(LEFT, "cat", 0.9)], present={"cat": 0.9})
 
     def align(self, view: View) -> AlignedView:
-        return AlignedView(view, kinds=self.kinds)
+        return AlignedView(view)
 
     def texts(self, vectors: np.ndarray) -> np.ndarray:
         return vectors

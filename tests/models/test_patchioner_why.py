@@ -9,8 +9,7 @@ import torch
 from saywhere.core import Box, BoxSet, InvalidValue, Point, Region, Trace, WholeImage
 from saywhere.models.patchioner.alignment import Talk2DinoAlignment
 from saywhere.models.patchioner.eyes import Blend, EncoderEyes
-from saywhere.models.patchioner.gap import Direct, Gap, MemoryGap
-from saywhere.models.patchioner.memory import MemoryBank
+from saywhere.models.patchioner.memory import Direct, Gap, MemoryBank, MemoryGap
 from saywhere.models.patchioner.seer import Seer, SeerLook
 from saywhere.models.patchioner.tags import ClassNames, Tags
 from saywhere.models.patchioner.why import WordScore, remembered

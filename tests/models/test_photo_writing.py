@@ -13,7 +13,7 @@ from saywhere.learn import train
 from saywhere.learn.recipe import parse_recipe
 from saywhere.learn.records import Validated
 from saywhere.models.eye.objective import thinned_patches
-from saywhere.models.patchioner.decoder import GenerationConfig, PrefixDecoder, Reading
+from saywhere.models.patchioner.decoder import GenerationConfig, PhotoStates, PrefixDecoder
 from saywhere.models.patchioner.photo_writing import (
     PhotoWriterData,
     PhotoWriterSection,
@@ -32,17 +32,17 @@ def attending() -> PrefixDecoder:
     return decoder(states_size=STATES)
 
 
-def photo(texts: int, seed: int = 3) -> Reading:
+def photo(texts: int, seed: int = 3) -> PhotoStates:
     rng = torch.Generator().manual_seed(seed)
-    return Reading(torch.randn(1, 5, STATES, generator=rng), torch.rand(texts, 4, generator=rng))
+    return PhotoStates(torch.randn(1, 5, STATES, generator=rng), torch.rand(texts, 4, generator=rng))
 
 
 @pytest.mark.parametrize("how", [GenerationConfig(), GenerationConfig("beam", beams=3), GenerationConfig("nucleus")])
 def test_a_region_gets_the_same_words_alone_and_among_others(how: GenerationConfig) -> None:
     model, rows, read = attending(), vectors(6), photo(6)
-    together = model.write(rows, how, reading=read)
+    together = model.write(rows, how, photo_states=read)
     for i, one in enumerate(together):
-        alone = model.write(rows[i : i + 1], how, reading=read.rows([i]))[0]
+        alone = model.write(rows[i : i + 1], how, photo_states=read.rows([i]))[0]
         assert alone.text == one.text
         assert alone.score == pytest.approx(one.score, abs=1e-5)
 
@@ -50,39 +50,41 @@ def test_a_region_gets_the_same_words_alone_and_among_others(how: GenerationConf
 def test_words_depend_on_the_photo_and_on_the_region() -> None:
     model, rows = attending(), vectors(4)
     scores = {
-        tuple(round(one.score, 6) for one in model.write(rows, reading=read))
-        for read in (photo(4), photo(4, seed=4), Reading(photo(4).states, torch.ones(4, 4)))
+        tuple(round(one.score, 6) for one in model.write(rows, photo_states=read))
+        for read in (photo(4), photo(4, seed=4), PhotoStates(photo(4).states, torch.ones(4, 4)))
     }
     assert len(scores) == 3
 
 
 def test_weights_of_any_scale_mean_the_same() -> None:
     read = photo(3)
-    torch.testing.assert_close(read.bias(), Reading(read.states, 7 * read.weights).bias())
+    torch.testing.assert_close(read.bias(), PhotoStates(read.states, 7 * read.weights).bias())
     assert read.bias()[:, 0].eq(0).all()
 
 
 def test_attention_that_has_learnt_nothing_changes_nothing() -> None:
     plain = decoder(layers=1)
-    reading = decoder(layers=1, states_size=STATES)
-    reading.load_state_dict(plain.state_dict(), strict=False)
-    for block in reading.blocks:
+    photo_states = decoder(layers=1, states_size=STATES)
+    photo_states.load_state_dict(plain.state_dict(), strict=False)
+    for block in photo_states.blocks:
         torch.nn.init.zeros_(block.look.out.weight)
         torch.nn.init.zeros_(block.look.out.bias)
-    ours = [one.text for one in reading.write(vectors(5), reading=photo(5))]
+    ours = [one.text for one in photo_states.write(vectors(5), photo_states=photo(5))]
     assert ours == [one.text for one in plain.write(vectors(5))]
 
 
 @pytest.mark.parametrize(("states", "read"), [(0, photo(2)), (STATES, None)])
-def test_a_decoder_without_its_photo_or_with_one_it_cannot_read_is_refused(states: int, read: Reading | None) -> None:
+def test_a_decoder_without_its_photo_or_with_one_it_cannot_read_is_refused(
+    states: int, read: PhotoStates | None
+) -> None:
     with pytest.raises(InvalidValue, match="was made for"):
-        decoder(states_size=states).write(vectors(2), reading=read)
+        decoder(states_size=states).write(vectors(2), photo_states=read)
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("told")
-    eye_small.save_told(out, ("train",) * 12 + ("validation",) * 4)
+    eye_small.save_captions(out, ("train",) * 12 + ("validation",) * 4)
     return out
 
 
@@ -138,9 +140,9 @@ def test_patches_that_were_not_read_count_for_nothing(folder: Path) -> None:
     batch = task.collate([task.train_items()[0]], torch.Generator())
     eye, rows = eye_small.small_eye(), torch.tensor([[15, 1, 4]])
     with torch.no_grad():
-        seen = eye(thinned_patches(batch.tapped, rows))
-        vectors_, reading = seen_texts(eye, seen, batch, 3.0, rows)
-    assert reading.weights[1].nonzero()[:, 0].tolist() == [1, 2]
+        seen = eye(thinned_patches(batch.trunk_states, rows))
+        vectors_, photo_states = seen_texts(eye, seen, batch, 3.0, rows)
+    assert photo_states.weights[1].nonzero()[:, 0].tolist() == [1, 2]
     mean = seen.cells[0, [1, 2]].mean(dim=(0, 1))
     torch.testing.assert_close(vectors_[1], torch.nn.functional.normalize(mean, dim=0))
 
@@ -156,11 +158,11 @@ def test_a_region_is_the_mean_of_its_cells_and_the_whole_photo_what_the_eye_says
     batch = task.collate([task.train_items()[0]], torch.Generator())
     eye = eye_small.small_eye()
     with torch.no_grad():
-        seen = eye(batch.tapped)
-        vectors_, reading = seen_texts(eye, seen, batch, 3.0)
+        seen = eye(batch.trunk_states)
+        vectors_, photo_states = seen_texts(eye, seen, batch, 3.0)
     torch.testing.assert_close(vectors_[0], torch.nn.functional.normalize(seen.whole[0], dim=0))
     # The box is the upper left quarter: four patches of sixteen, of which nothing else is read.
-    assert reading.weights[1].nonzero()[:, 0].tolist() == [0, 1, 4, 5]
+    assert photo_states.weights[1].nonzero()[:, 0].tolist() == [0, 1, 4, 5]
     mean = seen.cells[0, [0, 1, 4, 5]].mean(dim=(0, 1))
     torch.testing.assert_close(vectors_[1], torch.nn.functional.normalize(mean, dim=0))
 
@@ -170,7 +172,7 @@ def test_a_box_of_a_known_class_may_be_told_its_name(folder: Path) -> None:
     batch = task.collate([task.train_items()[1]], torch.Generator())
     assert batch.classes.tolist() == [-1, eye_small.NAMES.index("cup")]
     eye = eye_small.small_eye()
-    vectors_, _ = seen_texts(eye, eye(batch.tapped), batch, 1e6)
+    vectors_, _ = seen_texts(eye, eye(batch.trunk_states), batch, 1e6)
     torch.testing.assert_close(vectors_[1], torch.eye(eye_small.TEXT)[1])
 
 
@@ -179,8 +181,8 @@ def test_an_eye_comes_back_out_of_its_folder(tmp_path: Path) -> None:
     eye.save_pretrained(tmp_path / "eye")
     again = type(eye).from_pretrained(tmp_path / "eye")
     assert (again.names, again.words, again.eye.config) == (eye.names, eye.words, eye.eye.config)
-    tapped = torch.from_numpy(np.random.default_rng(0).normal(size=(1, 17, eye_small.TAPPED)).astype(np.float32))
-    torch.testing.assert_close(again(tapped).cells, eye(tapped).cells)
+    trunk_states = torch.from_numpy(np.random.default_rng(0).normal(size=(1, 17, eye_small.TAPPED)).astype(np.float32))
+    torch.testing.assert_close(again(trunk_states).cells, eye(trunk_states).cells)
 
 
 def test_boxes_of_rare_kinds_are_drawn_before_the_second_of_a_common_one() -> None:

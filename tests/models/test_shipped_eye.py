@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from saywhere.models.eye.encoder import SHIPPED, namer_of
-from saywhere.models.eye.objective import EyeLearner
+from saywhere.models.eye.encoder import SHIPPED, EyeLearner, namer_of
 
 
 def test_the_shipped_eye_opens_and_knows_its_names_and_words() -> None:
@@ -18,9 +17,9 @@ def test_the_shipped_eye_opens_and_knows_its_names_and_words() -> None:
 def test_what_the_shipped_eye_sees_is_finite_and_differs_from_place_to_place() -> None:
     eye = EyeLearner.from_pretrained(SHIPPED)
     config = eye.eye.config
-    tapped = torch.randn(1, 1 + config.grid**2, config.tapped_size, generator=torch.Generator().manual_seed(0))
+    trunk_states = torch.randn(1, 1 + config.grid**2, config.trunk_size, generator=torch.Generator().manual_seed(0))
     with torch.no_grad():
-        seen = eye(tapped)
+        seen = eye(trunk_states)
     assert all(torch.isfinite(one).all() for one in seen)
     assert seen.cells[0, :, 0].std(dim=0).mean() > 1e-3
 

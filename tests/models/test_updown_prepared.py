@@ -11,8 +11,7 @@ import pytest
 import torch
 
 from saywhere.core import InvalidFile, InvalidValue, UnknownName
-from saywhere.language.vocabulary import BEGIN_ID, END_ID, PAD_ID
-from saywhere.language.words import owned_words, plain_words
+from saywhere.language.vocabulary import BEGIN_ID, END_ID, PAD_ID, owned_words, plain_words
 from saywhere.models.prepared import NO_IMAGE, NO_WORDS, OTHER_SIZE, TOO_LARGE, TWICE
 from saywhere.models.updown import (
     AnswerVocabulary,

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from saywhere.core import InvalidFile, InvalidValue, UnknownName
-from saywhere.language.words import plain_words
+from saywhere.language.vocabulary import plain_words
 from saywhere.learn import evaluate, known_tasks, load_recipe, load_run, make_task, register, train
 from saywhere.metrics import vqa_accuracy
 from saywhere.models.search import GenerationConfig

@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
 from saywhere.core import InvalidValue
-from saywhere.plots.matrices import MatrixBlock, Span, draw_layers, draw_matrices
+from saywhere.plots.matrices import MatrixBlock, MatrixSpan, draw_layers, draw_matrices
 from saywhere.plots.matrix_grid import cell_colours
 from saywhere.plots.palette import LIGHT, PALETTES, Palette
 
@@ -25,12 +25,12 @@ BLOCKS = (
 )
 
 
-def spans(tags: int, regions: int, every: int = 5) -> list[Span]:
+def spans(tags: int, regions: int, every: int = 5) -> list[MatrixSpan]:
     return [
-        Span("[CLS]", ("[CLS]",)),
-        Span("tags", tuple((WORDS * 9)[:tags])),
-        Span("[SEP]", ("[SEP]",)),
-        Span("regions", tuple(str(i + 1) for i in range(regions)), every),
+        MatrixSpan("[CLS]", ("[CLS]",)),
+        MatrixSpan("tags", tuple((WORDS * 9)[:tags])),
+        MatrixSpan("[SEP]", ("[SEP]",)),
+        MatrixSpan("regions", tuple(str(i + 1) for i in range(regions)), every),
     ]
 
 
@@ -95,7 +95,7 @@ def test_all_cells_are_painted_in_their_order() -> None:
 
 def test_all_matrices_share_one_scale_that_the_strip_tells() -> None:
     weak, strong = np.full((4, 4), 0.1), np.full((4, 4), 0.4)
-    one = Span("regions", ("1", "2", "3", "4"))
+    one = MatrixSpan("regions", ("1", "2", "3", "4"))
     first, second = shown(draw_matrices({"weak": weak, "strong": strong}, [one]))
     np.testing.assert_allclose(first[0, 0], cell_colours(0.1, 0.4))
     np.testing.assert_allclose(second[0, 0], cell_colours(0.4, 0.4))
@@ -105,13 +105,13 @@ def test_all_matrices_share_one_scale_that_the_strip_tells() -> None:
 def test_nothing_is_painted_where_there_is_nothing() -> None:
     matrix = np.full((2, 2), 0.5)
     matrix[0] = np.nan
-    (painted,) = shown(draw_matrices({"a": matrix}, [Span("tags", ("cat", "dog"))]))
+    (painted,) = shown(draw_matrices({"a": matrix}, [MatrixSpan("tags", ("cat", "dog"))]))
     assert painted[..., 3].tolist() == [[0, 0], [1, 1]]
 
 
 @pytest.mark.parametrize("value", [0.0, np.nan])
 def test_a_matrix_without_attention_is_drawn_too(value: float) -> None:
-    figure = draw_matrices({"a": np.full((2, 2), value)}, [Span("tags", ("cat", "dog"))])
+    figure = draw_matrices({"a": np.full((2, 2), value)}, [MatrixSpan("tags", ("cat", "dog"))])
     assert unreadable(figure) == []
 
 
@@ -129,7 +129,7 @@ def test_only_each_fifth_region_has_its_number() -> None:
 
 def test_odd_labels_and_titles_are_drawn_as_they_are() -> None:
     n = len(ODD_WORDS)
-    figure = draw_matrices({" ".join(ODD_WORDS): attention(n)}, [Span("$x_1$", ODD_WORDS)], ())
+    figure = draw_matrices({" ".join(ODD_WORDS): attention(n)}, [MatrixSpan("$x_1$", ODD_WORDS)], ())
     assert [problem for problem in unreadable(figure) if "small" in problem or "cut" in problem] == []
     assert "$x_1$" in texts(figure)
 
@@ -137,17 +137,17 @@ def test_odd_labels_and_titles_are_drawn_as_they_are() -> None:
 @pytest.mark.parametrize(
     ("matrix", "parts", "blocks", "reason"),
     [
-        (np.ones((2, 3)), [Span("a", ("x", "y"))], (), "shape"),
-        (np.ones((3, 3)), [Span("a", ("x", "y"))], (), "2 labels"),
-        (np.empty((0, 0)), [Span("a", ())], (), "0 labels"),
-        (np.full((2, 2), -1), [Span("a", ("x", "y"))], (), "below 0"),
-        (np.full((2, 2), np.inf), [Span("a", ("x", "y"))], (), "without end"),
-        (np.ones((2, 2)), [Span("a", ("x",)), Span("a", ("y",))], (), "twice"),
-        (np.ones((2, 2)), [Span("a", ("x", "y"))], (MatrixBlock("b", "a", "c"),), "not spans"),
+        (np.ones((2, 3)), [MatrixSpan("a", ("x", "y"))], (), "shape"),
+        (np.ones((3, 3)), [MatrixSpan("a", ("x", "y"))], (), "2 labels"),
+        (np.empty((0, 0)), [MatrixSpan("a", ())], (), "0 labels"),
+        (np.full((2, 2), -1), [MatrixSpan("a", ("x", "y"))], (), "below 0"),
+        (np.full((2, 2), np.inf), [MatrixSpan("a", ("x", "y"))], (), "without end"),
+        (np.ones((2, 2)), [MatrixSpan("a", ("x",)), MatrixSpan("a", ("y",))], (), "twice"),
+        (np.ones((2, 2)), [MatrixSpan("a", ("x", "y"))], (MatrixBlock("b", "a", "c"),), "not spans"),
     ],
 )
 def test_what_does_not_fit_together_is_refused(
-    matrix: np.ndarray, parts: list[Span], blocks: tuple[MatrixBlock, ...], reason: str
+    matrix: np.ndarray, parts: list[MatrixSpan], blocks: tuple[MatrixBlock, ...], reason: str
 ) -> None:
     with pytest.raises(InvalidValue, match=reason):
         draw_matrices({"a": matrix}, parts, blocks)
@@ -161,7 +161,7 @@ def test_no_matrix_at_all_is_refused() -> None:
     with pytest.raises(InvalidValue, match="none"):
         draw_layers({"before": {}}, spans(2, 2))
     with pytest.raises(InvalidValue, match="0-th"):
-        Span("a", (), every=0)
+        MatrixSpan("a", (), every=0)
 
 
 @pytest.mark.parametrize(("layers", "columns"), [(1, 1), (4, 4), (6, 3), (8, 4)])
@@ -176,7 +176,7 @@ def test_layers_stand_in_rows_without_needless_holes(layers: int, columns: int) 
 
 
 def test_all_layers_of_all_models_share_one_scale() -> None:
-    one = [Span("regions", ("1",))]
+    one = [MatrixSpan("regions", ("1",))]
     values = {"before": {"layer 1": [[0.2]]}, "after": {"layer 1": [[0.8]]}}
     first, second = shown(draw_layers(values, one))
     np.testing.assert_allclose(first[0, 0], cell_colours(0.2, 0.8))

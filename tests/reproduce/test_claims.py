@@ -20,7 +20,7 @@ from saywhere.reproduce.claims import (
     mean_interval,
     photo_interval,
 )
-from saywhere.reproduce.tables import Column, Row
+from saywhere.reproduce.tables import MeasureColumn, ModelRow
 
 NAN = float("nan")
 values = st.lists(st.integers(-1000, 1000).map(lambda i: i / 8), min_size=2, max_size=8)
@@ -112,15 +112,17 @@ def test_what_is_no_pairs_is_refused(a: object, b: object) -> None:
 def test_a_claim_is_judged_by_the_interval_of_its_paired_differences(
     better: list[float], worse: list[float], lower: bool, verdict: str
 ) -> None:
-    rows = [Row(name, tuple({"m": v} for v in values)) for name, values in (("a", better), ("b", worse))]
-    claim = judge("a beats b", Column("m", lower_is_better=lower), *rows)
+    rows = [ModelRow(name, tuple({"m": v} for v in values)) for name, values in (("a", better), ("b", worse))]
+    claim = judge("a beats b", MeasureColumn("m", lower_is_better=lower), *rows)
     assert claim.verdict == verdict
     assert np.mean(claim.differences) == pytest.approx((1 - 2 * lower) * (np.mean(better) - np.mean(worse)))
 
 
 def test_the_interval_is_students() -> None:
-    rows = [Row(name, tuple({"m": v} for v in values)) for name, values in (("a", [1.0, 2.0, 4.0]), ("b", [0.0] * 3))]
-    claim = judge("a beats b", Column("m"), *rows)
+    rows = [
+        ModelRow(name, tuple({"m": v} for v in values)) for name, values in (("a", [1.0, 2.0, 4.0]), ("b", [0.0] * 3))
+    ]
+    claim = judge("a beats b", MeasureColumn("m"), *rows)
     # mean 7/3, sd 1.5275, t(0.975, 2) = 4.3027
     assert (claim.low, claim.high) == pytest.approx((7 / 3 - 3.7945, 7 / 3 + 3.7945), abs=1e-3)
 

@@ -17,9 +17,9 @@ from saywhere.core.types import Progress
 from saywhere.reproduce.claims import ClaimPlan, judge_measures, judge_plan
 from saywhere.reproduce.experiment import Experiment, load_measured, save_measured
 from saywhere.reproduce.results import Results
-from saywhere.reproduce.tables import Column, Scoreboard
+from saywhere.reproduce.tables import MeasureColumn, Scoreboard
 
-CIDER, LBM = Column("CIDEr"), Column("LBM", lower_is_better=True)
+CIDER, LBM = MeasureColumn("CIDEr"), MeasureColumn("LBM", lower_is_better=True)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -96,7 +96,7 @@ def test_a_planned_claim_is_judged_on_the_rows_it_names_and_says_where() -> None
 
 
 def test_two_measures_of_one_row_can_be_compared() -> None:
-    claim = judge_measures("c", Column("both"), {"captions": CIDER, "distance": LBM}, "a", board())
+    claim = judge_measures("c", MeasureColumn("both"), {"captions": CIDER, "distance": LBM}, "a", board())
     assert (claim.better, claim.worse, claim.measure) == ("captions", "distance", "both")
     assert claim.differences == pytest.approx((1.9, 2.8))
 

@@ -21,7 +21,7 @@ from saywhere.reproduce._cells import grid
 from saywhere.reproduce._sheets import draw_levels, drawn, shown_width_px
 from saywhere.reproduce.report import write_report
 from saywhere.reproduce.results import LevelExample, Line, NamedBox, Results
-from saywhere.reproduce.tables import Column, Row, Table
+from saywhere.reproduce.tables import MeasureColumn, ModelRow, Table
 
 from .test_report import Page, bare, out, written
 
@@ -218,11 +218,11 @@ def test_the_same_figures_and_levels_give_the_same_bytes(out: Path) -> None:
 
 def scenes_table(**changes: object) -> Table:
     columns = tuple(
-        Column(f"overlap at {k}, {when}", digits=2) for k in (3, 5, 7) for when in ("before", "after", "both")
+        MeasureColumn(f"overlap at {k}, {when}", digits=2) for k in (3, 5, 7) for when in ("before", "after", "both")
     )
     scores = tuple({column.name: 0.1 * i for i, column in enumerate(columns)} for _ in range(3))
     printed = {column.name: 0.5 for column in columns}
-    rows = tuple(Row(f"scene {i}", scores, printed if i % 2 else {}) for i in range(13))
+    rows = tuple(ModelRow(f"scene {i}", scores, printed if i % 2 else {}) for i in range(13))
     return dataclasses.replace(Table(2, "objects of scenes", columns, rows), **changes)
 
 

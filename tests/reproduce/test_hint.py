@@ -14,7 +14,7 @@ from saywhere.core import InvalidFile
 from saywhere.models.updown import QuestionBatch, Questions, UpDnVqa
 from saywhere.reproduce import hint as rows
 from saywhere.reproduce import hint_measure as measures
-from saywhere.reproduce.experiment import Job, recipe_of, titles_of
+from saywhere.reproduce.experiment import TrainingJob, recipe_of, titles_of
 from saywhere.reproduce.eyes import WorldRegionEye, crops_of, region_boxes, region_features, train_region_eye
 from saywhere.reproduce.hint import (
     CAPTION,
@@ -112,7 +112,7 @@ def test_a_world_that_is_there_is_not_drawn_again(made: tuple[Path, Results]) ->
 @pytest.mark.parametrize("row", [*rows.MAIN, *rows.SWEPT], ids=lambda row: row.key)
 def test_every_row_has_the_same_budget_and_start(row: HintRow, tmp_path: Path) -> None:
     start = None if row.key == rows.BASE else tmp_path
-    recipe = recipe_of(Job(PLAN, row, 3, tmp_path, tmp_path / "run", start, f"world {VQA}"))
+    recipe = recipe_of(TrainingJob(PLAN, row, 3, tmp_path, tmp_path / "run", start, f"world {VQA}"))
     hint = recipe.model.get("hint", {})
     assert recipe.seed == 3
     assert recipe.train.steps == (SMALL.base_steps if row.key == rows.BASE else SMALL.steps)
@@ -157,10 +157,10 @@ def test_taking_away_as_much_by_chance_costs_a_quarter_of_the_answers() -> None:
 
 
 def test_an_explanation_that_is_the_model_itself_is_faithful() -> None:
-    from saywhere.explain.scores import AnswerScore
+    from saywhere.explain.scores import CorrectAnswerScore
 
     batch = _batch()
-    score = AnswerScore(_CountsBlank(), batch.questions, batch.targets)
+    score = CorrectAnswerScore(_CountsBlank(), batch.questions, batch.targets)
     found = _faithfulness(score, batch.regions, batch.present)
     assert found[measures.TRUE_GRADIENTS.name].tolist() == pytest.approx([1.0])
     # Attention is even, so it has no order to compare.

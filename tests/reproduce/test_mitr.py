@@ -14,7 +14,7 @@ from saywhere.core import InvalidFile, MissingDependency, Narrative, Trace, Utte
 from saywhere.models.mitr import RegionFeatures
 from saywhere.models.mitr.prepared import Prepared, split_of
 from saywhere.reproduce import caption_metrics, mitr_data
-from saywhere.reproduce.experiment import Job, run_job
+from saywhere.reproduce.experiment import TrainingJob, run_job
 from saywhere.reproduce.eyes import all_names, patch_names
 from saywhere.reproduce.mitr import CLAIMS, ROWS, TABLES, MitrExperiment
 from saywhere.reproduce.mitr_data import MitrWorld, key_boxes, prepare_guided, prepare_world, regions_of
@@ -79,7 +79,7 @@ def test_a_run_that_was_interrupted_leaves_nothing_to_be_taken_for_a_result(
 
     monkeypatch.setattr("saywhere.reproduce.experiment.train", lambda recipe, folder: Stopped())
     with pytest.raises(KeyboardInterrupt):
-        run_job(Job(TINY, ROWS["task1"], 0, tmp_path, tmp_path / "run"))
+        run_job(TrainingJob(TINY, ROWS["task1"], 0, tmp_path, tmp_path / "run"))
     assert not (tmp_path / "run" / "measured.json").exists()
 
 

@@ -35,12 +35,12 @@ from saywhere.reproduce.results import (
     Sweep,
     load_report,
 )
-from saywhere.reproduce.tables import Column, Row, Table
+from saywhere.reproduce.tables import MeasureColumn, ModelRow, Table
 
 NAN = float("nan")
-LBM, CIDER = Column("LBM (k=0)", lower_is_better=True), Column("CIDEr")
-BASE = Row("Baseline", ({"LBM (k=0)": 0.30}, {"LBM (k=0)": 0.32}, {"LBM (k=0)": 0.31}), {"LBM (k=0)": 0.208})
-OURS = Row(
+LBM, CIDER = MeasureColumn("LBM (k=0)", lower_is_better=True), MeasureColumn("CIDEr")
+BASE = ModelRow("Baseline", ({"LBM (k=0)": 0.30}, {"LBM (k=0)": 0.32}, {"LBM (k=0)": 0.31}), {"LBM (k=0)": 0.208})
+OURS = ModelRow(
     "MITR",
     ({"LBM (k=0)": 0.20, "CIDEr": 1.0}, {"LBM (k=0)": 0.21, "CIDEr": NAN}, {"LBM (k=0)": 0.22, "CIDEr": 1.2}),
     {"LBM (k=0)": 0.171},
@@ -159,14 +159,14 @@ def test_the_same_results_give_the_same_bytes(out: Path) -> None:
 
 def evil(**changes: object) -> Report:
     """A report every text of which is markup; half characters cannot stand in JSON, so nothing is drawn or kept."""
-    row = Row(EVIL, ({EVIL: 1.0},), {EVIL: 2.0})
+    row = ModelRow(EVIL, ({EVIL: 1.0},), {EVIL: 2.0})
     kinds = {"figures": 0, "examples": 0, "levels": 0, "heats": 0}
     whole = Report(
         title=EVIL,
         paper=EVIL,
         settings={EVIL: EVIL},
         made_by={"git": [EVIL]},
-        tables=(Table(1, EVIL, (Column(EVIL),), (row, row), EVIL),),
+        tables=(Table(1, EVIL, (MeasureColumn(EVIL),), (row, row), EVIL),),
         claims=(Claim(EVIL, EVIL, EVIL, EVIL, (1.0,), 0.5, 1.5, "held", EVIL, 0.01, 0.06),),
         curves={EVIL: [(0, 1.0)]},
         remarks=(EVIL, "- not a list"),
@@ -203,7 +203,7 @@ def test_a_committed_report_is_what_its_numbers_give(folder: Path) -> None:
 
 def test_a_report_can_be_written_anew_from_its_numbers_and_pictures(out: Path) -> None:
     odd = {
-        "claims": (judge("c", LBM, Row("a", ({LBM.name: 1.0},)), Row("b", ({LBM.name: NAN},))),),
+        "claims": (judge("c", LBM, ModelRow("a", ({LBM.name: 1.0},)), ModelRow("b", ({LBM.name: NAN},))),),
         **ODD["a broken sweep"],
     }
     write_report(hint(**odd, examples=results().examples), out)
@@ -253,13 +253,13 @@ ODD = {
     "nothing at all": {"settings": {}, "made_by": {}, "seeds": ()},
     "no seeds": {
         "seeds": (),
-        "tables": (Table(2, "t", (LBM,), (Row("a"), Row("b"))),),
+        "tables": (Table(2, "t", (LBM,), (ModelRow("a"), ModelRow("b"))),),
     },
     "no rows": {"tables": (Table(2, "t", (LBM,), ()),)},
     "no columns": {"tables": (Table(2, "t", (), (BASE,)),)},
     "one seed": {
         "seeds": (0,),
-        "claims": (judge("c", LBM, Row("a", ({LBM.name: 1.0},)), Row("b", ({LBM.name: 2.0},))),),
+        "claims": (judge("c", LBM, ModelRow("a", ({LBM.name: 1.0},)), ModelRow("b", ({LBM.name: 2.0},))),),
     },
     "a claim without seeds": {"claims": (Claim("c", "m", "a", "b", (), NAN, NAN, "undecided"),)},
     "a claim that is no number": {"claims": (Claim("c", "m", "a", "b", (NAN, 1.0), NAN, NAN, "undecided"),)},
@@ -332,8 +332,8 @@ def test_a_verdict_is_a_word_and_a_symbol_beside_its_colour(out: Path, verdict: 
     ],
 )
 def test_the_best_of_a_column_follows_its_direction(lower: bool, values: list[float], best: list[bool]) -> None:
-    rows = tuple(Row(str(i), ({"m": value},), {"m": -value}) for i, value in enumerate(values))
-    made = grid(Table(1, "t", (Column("m", lower),), rows))
+    rows = tuple(ModelRow(str(i), ({"m": value},), {"m": -value}) for i, value in enumerate(values))
+    made = grid(Table(1, "t", (MeasureColumn("m", lower),), rows))
     assert [cells[0].best for _, cells in made.rows] == best
     assert [cells[1].paper for _, cells in made.rows] == [True] * 3
 
@@ -391,7 +391,9 @@ def panels() -> tuple[HeatPanel, ...]:
 
 def hint(**changes: object) -> Results:
     """What a report about attention holds: claims of two sources, sections, a sweep and heat maps."""
-    good, bad = (Row(name, tuple({"CIDEr": level * i} for i in (1.1, 1.2, 1.4, 1.3, 1.5))) for name, level in GOOD_BAD)
+    good, bad = (
+        ModelRow(name, tuple({"CIDEr": level * i} for i in (1.1, 1.2, 1.4, 1.3, 1.5))) for name, level in GOOD_BAD
+    )
     swept = Sweep(
         "By supervision", "% of training", "accuracy", {"HINT": [(0, 1, 0.5, 1.5), (6, 2, 1.75, 2.25)]}, ((6, 46.7),)
     )
@@ -445,7 +447,7 @@ def test_a_probability_is_for_people(p: float | None, text: str) -> None:
 
 def test_judging_tests_a_claim_from_five_seeds_on() -> None:
     def judged(n: int) -> Claim:
-        rows = [Row(name, tuple({"CIDEr": level * (i + 1)} for i in range(n))) for name, level in GOOD_BAD]
+        rows = [ModelRow(name, tuple({"CIDEr": level * (i + 1)} for i in range(n))) for name, level in GOOD_BAD]
         return judge("c", CIDER, *rows)
 
     assert (judged(4).p, judged(4).p_flips) == (None, None)
@@ -469,8 +471,8 @@ def test_a_table_that_the_paper_has_not_has_no_number_and_sections_keep_tables_t
 
 
 def test_a_column_shows_as_many_decimals_as_it_asks_for() -> None:
-    rows = (Row("a", ({"m": 47.046}, {"m": 47.146}), {"m": 46.73}), Row("b", ({"m": 0.02}, {"m": 0.02})))
-    made = grid(Table(1, "t", (Column("m", digits=1),), rows))
+    rows = (ModelRow("a", ({"m": 47.046}, {"m": 47.146}), {"m": 46.73}), ModelRow("b", ({"m": 0.02}, {"m": 0.02})))
+    made = grid(Table(1, "t", (MeasureColumn("m", digits=1),), rows))
     assert [[cell.text for cell in cells] for _, cells in made.rows] == [["47.1", "46.7"], ["0.0", "–"]]
     assert made.rows[0][1][0].spread == "0.1"
 

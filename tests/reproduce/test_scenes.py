@@ -14,7 +14,7 @@ from saywhere.explain import probing
 from saywhere.models.oscar import LevelCaptions
 from saywhere.models.search import Written
 from saywhere.reproduce import scenes_measure as measures
-from saywhere.reproduce.experiment import MEASURED, Job, load_measured, recipe_of
+from saywhere.reproduce.experiment import MEASURED, TrainingJob, load_measured, recipe_of
 from saywhere.reproduce.eyes import WorldRegionEye
 from saywhere.reproduce.results import Results
 from saywhere.reproduce.scenes import ALL as ALL_LEVELS
@@ -56,7 +56,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Results]:
         return out, PLAN.run(out, quiet)
 
 
-def job_of(out: Path, key: str) -> Job[SceneRow]:
+def job_of(out: Path, key: str) -> TrainingJob[SceneRow]:
     [row] = [row for row in ROWS if row.key == key]
     [job] = PLAN.jobs_of([row], out / "data", out / "runs")
     return job

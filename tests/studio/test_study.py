@@ -16,7 +16,7 @@ from PIL import Image
 
 from saywhere.core.errors import InvalidFile, InvalidValue
 from saywhere.studio.participants import participant_code
-from saywhere.studio.study import MOST_SIDE, Item, Photo, Study, read_study, turns, write_study
+from saywhere.studio.study import MOST_SIDE, Item, Study, StudyPhoto, read_study, turns, write_study
 from saywhere.studio.study_ratings import Rating, RatingLog, read_ratings
 from tests.studio.conftest import encoded, picture, png
 from tests.studio.studies import A_MAP, B_MAP, MODELS, change_study, item, make_study
@@ -164,7 +164,7 @@ def test_a_study_that_people_have_rated_is_not_written_over(folder: Path) -> Non
 
 
 def study_of(count: int) -> Study:
-    photo = Photo("0" * 32, Path("x.png"), "image/png", 1, 1)
+    photo = StudyPhoto("0" * 32, Path("x.png"), "image/png", 1, 1)
     level = np.zeros((1, 1), np.uint8)
     items = {f"q{i}": Item(f"q{i}", photo, "?", "", "yes", {"a": level, "b": level}) for i in range(count)}
     return Study(Path(), "t", "?", {"a": "x", "b": "y"}, items)

@@ -16,8 +16,7 @@ from torch.nn import functional
 from saywhere.assets import is_cached
 from saywhere.core import InvalidFile, InvalidValue
 from saywhere.vision import open_encoder
-from saywhere.vision.focus import FocusConfig, FocusNet, load_focus, released_names
-from saywhere.vision.focus_look import FocusEncoder
+from saywhere.vision.focus import FocusConfig, FocusEncoder, FocusNet, load_focus, released_names
 
 TINY = FocusConfig(size=16, layers=2, heads=2, patch=14, places=5, head=(6, 5, 4))
 

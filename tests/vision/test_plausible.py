@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from PIL import Image, ImageDraw
 
-from saywhere.vision.plausible import why_no_photo
+from saywhere.vision.photo import why_no_photo
 
 PHOTOS = sorted((Path(__file__).resolve().parents[2] / "examples" / "photos").glob("*.jpg"))
 

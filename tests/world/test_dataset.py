@@ -27,11 +27,11 @@ from saywhere.formats import (
     video_narratives,
     vqa,
 )
-from saywhere.world import CHANGED_PRIORS, Settings, contact_sheet, make, make_scene, make_video, narrate, scenes
+from saywhere.world import CHANGED_PRIORS, WorldSettings, contact_sheet, make, make_scene, make_video, narrate, scenes
 from saywhere.world.video_narrators import narrate_video
 
 N, SEED, SIZE, VIDEOS = 30, 13, 32, 2
-SETTINGS = Settings(N, SEED, SIZE, videos=VIDEOS, frames=4)
+SETTINGS = WorldSettings(N, SEED, SIZE, videos=VIDEOS, frames=4)
 
 
 @pytest.fixture(scope="module")
@@ -188,7 +188,7 @@ def test_a_killed_run_is_finished_by_the_next(world: Path, tmp_path: Path) -> No
 
 def test_other_settings_replace_an_old_world_without_leftovers(world: Path, tmp_path: Path) -> None:
     folder = tmp_path / "world"
-    make(folder, Settings(N + 5, SEED + 1, SIZE, videos=1, frames=3))
+    make(folder, WorldSettings(N + 5, SEED + 1, SIZE, videos=1, frames=3))
     make(folder, SETTINGS)
     assert _content(folder) == _content(world)
 
@@ -208,13 +208,17 @@ def test_a_damaged_mark_is_named(tmp_path: Path) -> None:
 
 def test_progress_counts_to_the_end(tmp_path: Path) -> None:
     calls: list[tuple[int, int]] = []
-    make(tmp_path / "w", Settings(3, size=16, videos=1, frames=2), lambda _, done, total: calls.append((done, total)))
+    make(
+        tmp_path / "w",
+        WorldSettings(3, size=16, videos=1, frames=2),
+        lambda _, done, total: calls.append((done, total)),
+    )
     assert calls == [(1, 4), (2, 4), (3, 4), (4, 4)]
 
 
 def test_priors_of_a_split_hold_for_its_questions(tmp_path: Path) -> None:
     even = {split: {"is there a": CHANGED_PRIORS[split]["is there a"]} for split in ("train", "test")}
-    make(tmp_path / "w", Settings(60, 1, 32, splits={"train": 0.5, "test": 0.5}, priors=even))
+    make(tmp_path / "w", WorldSettings(60, 1, 32, splits={"train": 0.5, "test": 0.5}, priors=even))
     answers = json.loads((tmp_path / "w" / "annotations.json").read_bytes())["annotations"]
     for split, yes in (("train", 0.8), ("test", 0.2)):
         said = [
@@ -238,7 +242,7 @@ def test_priors_of_a_split_hold_for_its_questions(tmp_path: Path) -> None:
 )
 def test_settings_are_checked_before_any_work(change: dict[str, Any], error: type[Exception], words: str) -> None:
     with pytest.raises(error, match=words):
-        Settings(**change)
+        WorldSettings(**change)
 
 
 def test_a_contact_sheet_shows_every_scene() -> None:

@@ -3,8 +3,7 @@
 folder = fetch("efficientnet-lite0")  # → a folder with model.safetensors
 """
 
-from saywhere.assets.errors import AssetUnavailable
-from saywhere.assets.registry import Asset, AssetFile, Hub, Wheel, find, listed, register
+from saywhere.assets.registry import Asset, AssetFile, AssetUnavailable, Hub, Wheel, find, listed, register
 from saywhere.assets.store import cache_folder, fetch, folder_of, is_cached, verify
 
 __all__ = [

@@ -51,7 +51,7 @@ class Checkpoint:
             digest.update(bytes.fromhex(sha256_of(path)))
         return digest.hexdigest()
 
-    def load(self, kind: str, model_types: Sequence[str], dtype: str = "float32", **options: bool) -> Any:
+    def load(self, kind: str, model_types: Sequence[str], dtype: str = "float32", /, **options: bool) -> Any:
         """The network of this class of transformers: in eval mode, without gradients. dtype: of its parameters."""
         if self.model_type not in model_types:
             known = " or ".join(repr(name) for name in model_types)

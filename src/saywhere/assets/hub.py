@@ -6,8 +6,7 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
-from saywhere.assets.errors import AssetUnavailable
-from saywhere.assets.registry import AssetFile, Hub
+from saywhere.assets.registry import AssetFile, AssetUnavailable, Hub
 from saywhere.core.errors import InvalidFile, InvalidValue, require
 
 _REPO_ID = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*")

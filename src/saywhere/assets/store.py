@@ -7,8 +7,7 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from saywhere.assets.errors import AssetUnavailable
-from saywhere.assets.registry import Asset, AssetFile, Hub, find
+from saywhere.assets.registry import Asset, AssetFile, AssetUnavailable, Hub, find
 from saywhere.atomic import write_atomic
 from saywhere.core.errors import InvalidFile
 from saywhere.core.types import Progress

@@ -15,8 +15,7 @@ from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
 
-from saywhere.assets.errors import AssetUnavailable
-from saywhere.assets.registry import AssetFile, Wheel
+from saywhere.assets.registry import AssetFile, AssetUnavailable, Wheel
 from saywhere.core.errors import InvalidFile, MissingDependency
 
 Bytes = Callable[[int], None]

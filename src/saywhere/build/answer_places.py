@@ -14,9 +14,8 @@ from saywhere.core import Frame
 from saywhere.core.errors import InvalidFile
 from saywhere.core.types import Floats32, Progress
 from saywhere.models.answerer.data import PLACES, PLACES_FIELDS
-from saywhere.models.eye.encoder import namer_of
+from saywhere.models.eye.encoder import EyeLearner, namer_of
 from saywhere.models.eye.features import KIND, PHOTOS, Quantiser
-from saywhere.models.eye.objective import EyeLearner
 from saywhere.models.folder import WEIGHTS
 from saywhere.models.patchioner.answering import state_places
 from saywhere.models.region_features import REGIONS
@@ -49,22 +48,22 @@ def see_places(
         done = len(wanted) - len(waiting)
         for first in range(0, len(waiting), _BATCH):
             some = waiting[first : first + _BATCH]
-            for photo, view in zip(some, views_of(learner, _tapped(store, some), bf16=bf16), strict=True):
+            for photo, view in zip(some, views_of(learner, _trunk_states(store, some), bf16=bf16), strict=True):
                 places = state_places(view)
                 writer.add(photo, regions=places.features.astype(np.float16), boxes=places.boxes_xyxy)
             progress("seeing places", done + first + len(some), len(wanted))
     return len(photos) - len(wanted)
 
 
-def views_of(learner: EyeLearner, tapped: Floats32, *, bf16: bool = False) -> Iterator[View]:
+def views_of(learner: EyeLearner, trunk_states: Floats32, *, bf16: bool = False) -> Iterator[View]:
     """(B, 1 + n, size) of what the trunk gives → what the eye would see of each photo."""
     with torch.inference_mode(), torch.autocast("cpu", torch.bfloat16, enabled=bf16):
-        seen: Seen = learner(torch.from_numpy(tapped))
+        seen: Seen = learner(torch.from_numpy(trunk_states))
     config, namer = learner.eye.config, namer_of(learner)
     cells = _on_grid(seen.cells, config)
     boxes = _on_grid(torch.cat([seen.boxes, seen.things[..., None]], dim=-1), config)
     wholes, states = (part.float().numpy() for part in (seen.whole, seen.states))
-    for number in range(len(tapped)):
+    for number in range(len(trunk_states)):
         yield _view(namer, cells[number], boxes[number], wholes[number], states[number])
 
 
@@ -72,7 +71,7 @@ def _view(namer: Namer, cells: Floats32, boxes: Floats32, whole: Floats32, state
     return View(Frame.of_grid(*cells.shape[:2]), cells, whole, None, namer.found(cells, boxes), states=states)
 
 
-def _tapped(store: Store, photos: Sequence[str]) -> Floats32:
+def _trunk_states(store: Store, photos: Sequence[str]) -> Floats32:
     quantiser = Quantiser.from_dict(store.about["quantiser"])
     return quantiser.to_floats(np.stack([store.by_key(photo)["tapped"] for photo in photos]))
 

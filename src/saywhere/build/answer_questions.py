@@ -26,7 +26,7 @@ from saywhere.core.errors import InvalidFile
 from saywhere.core.types import Progress
 from saywhere.formats.coco_classes import COCO_CLASSES
 from saywhere.language.coco_aliases import coco_aliases
-from saywhere.language.words import plain_words
+from saywhere.language.vocabulary import plain_words
 from saywhere.models.answerer.answering import TokenEncoder
 from saywhere.models.answerer.data import (
     ANSWERS,

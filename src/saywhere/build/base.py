@@ -25,7 +25,7 @@ import torch
 from saywhere.atomic import write_atomic
 from saywhere.build.base_photos import PhotoSet, coco_set, flickr_set, held_out, look_at, look_at_boxes
 from saywhere.build.memory import folded
-from saywhere.build.region_texts import ClassBox, called_boxes, read_class_boxes
+from saywhere.build.region_texts import ClassBox, box_names, read_class_boxes
 from saywhere.core import InvalidValue
 from saywhere.core.types import Floats32, Progress
 from saywhere.language.coco_aliases import coco_aliases
@@ -130,7 +130,7 @@ def build_base(
     first_free = len(own) + len(bank_texts)
     parts = (style, style_vectors, style_groups), (phrases, phrase_vectors), (list(more_texts), more_vectors)
     _save_learning(work / "texts", *parts, first_free, settings.phrase_share, words, about)
-    called = called_boxes(boxes, {path.stem: sets[0].captions[path.stem] for path in sets[0].photos}) if boxes else []
+    called = box_names(boxes, {path.stem: sets[0].captions[path.stem] for path in sets[0].photos}) if boxes else []
     region_vectors = look_at_boxes(
         called, sets[0].photos, out, work, encoder, detector, Blend(**shipped_config()["blend"]), progress
     )

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from saywhere.atomic import write_atomic
-from saywhere.build.region_texts import CalledBox
+from saywhere.build.region_texts import BoxNames
 from saywhere.core import Box, Frame, InvalidFile
 from saywhere.core.types import Floats32, Progress
 from saywhere.formats import coco_captions
@@ -99,7 +99,7 @@ def whole_tags(detector: Detector, path: Path, frame: Frame) -> Floats32:
 
 
 def look_at_boxes(
-    called: Sequence[CalledBox],
+    called: Sequence[BoxNames],
     photos: Sequence[Path],
     out: Path,
     work: Path,

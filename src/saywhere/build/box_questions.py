@@ -17,9 +17,8 @@ import numpy as np
 from saywhere.build.box_colours import colours
 from saywhere.build.box_drafts import Draft, larger, numbers, on_what, presence, sides, what_is_beside
 from saywhere.build.photo_boxes import PhotoBoxes, Usual
-from saywhere.core._arrays import owned
 from saywhere.core.errors import InvalidValue, UnknownName
-from saywhere.core.types import Floats
+from saywhere.core.types import Floats, owned
 from saywhere.formats.pope import PopeQuestion
 from saywhere.formats.record import InvalidRecord
 from saywhere.language.coco_aliases import classes_named

@@ -20,23 +20,23 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from saywhere.build.coco import KIND
-from saywhere.build.region_texts import ClassBox, called_boxes
+from saywhere.build.region_texts import ClassBox, box_names
 from saywhere.core.errors import InvalidFile, InvalidValue, SaywhereError, require
 from saywhere.core.types import Floats32, Progress
 from saywhere.formats.coco_classes import COCO_CLASSES
 from saywhere.language.coco_aliases import coco_aliases
 from saywhere.language.embed import TextEncoder
-from saywhere.language.words import plain_words
+from saywhere.language.vocabulary import plain_words
 from saywhere.models.eye.features import (
+    CAPTIONS,
     PHOTOS,
-    TOLD,
     WORDS,
-    Called,
     Quantiser,
+    RegionNames,
     photo_writer,
+    write_caption_words,
+    write_captions,
     write_names,
-    write_said,
-    write_told,
 )
 from saywhere.store import Row, Store
 from saywhere.vision import read_photo
@@ -92,12 +92,12 @@ def build_eye_features(
             seen = [(row, pixels) for row, pixels in zip(rows, photos, strict=True) if pixels is not None]
             unreadable += [row.key for row, pixels in zip(rows, photos, strict=True) if pixels is None]
             for some in _batches(iter(seen), _BATCH):
-                (tapped,) = trunk(np.stack([pixels for _, pixels in some]))
-                for (row, _), states in zip(some, quantiser.to_bytes(tapped), strict=True):
+                (trunk_states,) = trunk(np.stack([pixels for _, pixels in some]))
+                for (row, _), states in zip(some, quantiser.to_bytes(trunk_states), strict=True):
                     writer.add(row.key, tapped=states, caption_vectors=vectors[row.key], **_labels(row, config.grid))
                 progress("looking at photos", len(writer) + len(unreadable), total)
     progress("finding phrases in captions", 0, 1)
-    _write_told(coco, out)
+    _write_captions(coco, out)
     return BuiltFeatures(len(Store(out / PHOTOS)), tuple(unreadable))
 
 
@@ -126,7 +126,7 @@ def _write_words(coco: Store, out: Path, text_encoder: TextEncoder) -> None:
         both = text_encoder.embed(words) + text_encoder.embed([f"a photo of {word}" for word in words])
         vectors = both / np.linalg.norm(both, axis=1, keepdims=True)
     write_names(out, words, vectors, WORDS)
-    write_said(
+    write_caption_words(
         out,
         (
             (key, [number[word] for caption in captions for word in sorted(caption) if word in number])
@@ -136,10 +136,10 @@ def _write_words(coco: Store, out: Path, text_encoder: TextEncoder) -> None:
     )
 
 
-def _write_told(coco: Store, out: Path) -> None:
+def _write_captions(coco: Store, out: Path) -> None:
     """Captions of photos, and what their boxes may be called; nothing, if it was written before for as many photos."""
     captions = {row.key: row["captions"] for row in coco if row["captions"]}
-    if (out / TOLD / "index.json").exists() and len(Store(out / TOLD)) == len(captions):
+    if (out / CAPTIONS / "index.json").exists() and len(Store(out / CAPTIONS)) == len(captions):
         return
     boxes = (
         ClassBox(row.key, COCO_CLASSES[kind], tuple(box))
@@ -147,13 +147,15 @@ def _write_told(coco: Store, out: Path) -> None:
         if row.key in captions
         for box, kind in zip(row["boxes_xyxy"].tolist(), row["classes"].tolist(), strict=True)
     )
-    called: dict[str, list[Called]] = {key: [] for key in captions}
-    for one in called_boxes(boxes, captions, most_small=_SMALL_BOXES):
-        called[one.image_id].append(Called(one.box_xyxy, one.texts))
+    region_names: dict[str, list[RegionNames]] = {key: [] for key in captions}
+    for one in box_names(boxes, captions, most_small=_SMALL_BOXES):
+        region_names[one.image_id].append(RegionNames(one.box_xyxy, one.texts))
     for row in coco:
         if row.key in captions:
-            called[row.key] += [Called(tuple(one["box_xyxy"]), (one["expression"],)) for one in row["referring"] or ()]
-    write_told(out, ((key, captions[key], called[key]) for key in captions))
+            region_names[row.key] += [
+                RegionNames(tuple(one["box_xyxy"]), (one["expression"],)) for one in row["referring"] or ()
+            ]
+    write_captions(out, ((key, captions[key], region_names[key]) for key in captions))
 
 
 def _quantiser(coco: Store, out: Path, trunk: Runtime, config: EyeConfig) -> Quantiser:
@@ -166,8 +168,8 @@ def _quantiser(coco: Store, out: Path, trunk: Runtime, config: EyeConfig) -> Qua
     photos = [pixels for row in rows if (pixels := _pixels(row, config.input_px)) is not None]
     if not photos:
         raise InvalidValue("photos", f"none in {coco.folder} can be read")
-    tapped = [trunk(np.stack(some))[0] for some in _batches(iter(photos), _BATCH)]
-    return Quantiser.fit(np.concatenate(tapped)[:, 1:])
+    trunk_states = [trunk(np.stack(some))[0] for some in _batches(iter(photos), _BATCH)]
+    return Quantiser.fit(np.concatenate(trunk_states)[:, 1:])
 
 
 def _most_known_first(coco: Store) -> list[int]:

@@ -19,9 +19,8 @@ import msgspec
 
 from saywhere.atomic import write_atomic
 from saywhere.build.box_questions import BoxQuestion
-from saywhere.core._arrays import owned
 from saywhere.core.errors import InvalidFile
-from saywhere.core.types import Floats
+from saywhere.core.types import Floats, owned
 from saywhere.formats.files import read_bytes
 from saywhere.formats.vqa import Question
 

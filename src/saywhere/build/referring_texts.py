@@ -13,7 +13,7 @@ import numpy as np
 
 from saywhere.formats.coco_classes import COCO_CLASSES
 from saywhere.language.coco_aliases import classes_named, coco_aliases, plural
-from saywhere.language.words import plain_words
+from saywhere.language.vocabulary import plain_words
 
 BoxXyxy = tuple[float, float, float, float]
 

@@ -22,8 +22,7 @@ from saywhere.build.referring_texts import MADE, TRUE, Said
 from saywhere.core.errors import InvalidValue
 from saywhere.core.types import Floats32, Progress
 from saywhere.language.coco_aliases import classes_named
-from saywhere.language.vocabulary import PAD_ID, Vocabulary
-from saywhere.language.words import vocabulary_of
+from saywhere.language.vocabulary import PAD_ID, Vocabulary, vocabulary_of
 from saywhere.models.common.modes import seeded
 from saywhere.models.patchioner.candidates import COLOURS, STANDING, ious, mirrored_colours, standing
 from saywhere.models.patchioner.referring import (

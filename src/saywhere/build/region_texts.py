@@ -56,7 +56,7 @@ def read_class_boxes(path: str | Path) -> list[ClassBox]:
 
 
 @dataclass(frozen=True, slots=True)
-class CalledBox:
+class BoxNames:
     """A box of a photo and what it may be called, its class first."""
 
     image_id: str
@@ -64,13 +64,13 @@ class CalledBox:
     texts: tuple[str, ...]
 
 
-def called_boxes(
+def box_names(
     boxes: Iterable[ClassBox],
     captions: Mapping[str, Sequence[str]],
     most_each: int = 3,
     most_texts: int = 5,
     most_small: int = 0,
-) -> list[CalledBox]:
+) -> list[BoxNames]:
     """Boxes of the photos in `captions`, the largest `most_each` of each class in each photo, with their texts; and as
     many as `most_small` of the next largest, of which captions hardly speak, with the name of their class alone."""
     by_kind: dict[tuple[str, str], list[ClassBox]] = defaultdict(list)
@@ -86,7 +86,7 @@ def called_boxes(
         texts = dict.fromkeys((with_article(class_name), *about))
         by_size = sorted(alike, key=lambda box: -_area(box.box_xyxy))[: most_each + most_small]
         for number, box in enumerate(by_size):
-            found.append(CalledBox(image_id, box.box_xyxy, tuple(texts)[: most_texts if number < most_each else 1]))
+            found.append(BoxNames(image_id, box.box_xyxy, tuple(texts)[: most_texts if number < most_each else 1]))
     return found
 
 

@@ -12,7 +12,7 @@ import msgspec
 import numpy as np
 
 from saywhere.core.errors import InvalidFile, InvalidValue
-from saywhere.models.eye.objective import EyeLearner
+from saywhere.models.eye.encoder import EyeLearner
 from saywhere.models.patchioner.decoder import PrefixDecoder
 from saywhere.models.patchioner.seer_config import EYE, read_config, save_config
 from saywhere.models.patchioner.tags import Tags

@@ -13,7 +13,7 @@ from saywhere.cli.studio import Browser, Host, Names, Port, Token, bound, page_a
 from saywhere.core.errors import require
 
 if TYPE_CHECKING:
-    from saywhere.studio.study_summary import Participant, Preference, Share, SignTest, Summary
+    from saywhere.studio.study_summary import Participant, Preference, Share, SignTest, StudySummary
 
 app = typer.Typer(
     help="Let people compare the explanations of two models.",
@@ -60,7 +60,7 @@ def summary(folder: Folder) -> None:
         err.print(f"passed over {reason}", markup=False)
 
 
-def _print(found: Summary) -> None:
+def _print(found: StudySummary) -> None:
     a, b = found.a.model, found.b.model
     out.print(found.title, markup=False, style="bold")
     finished = sum(one.finished for one in found.participants)

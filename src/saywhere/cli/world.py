@@ -28,13 +28,13 @@ def make(
 
     All in the official formats of the data sets they imitate. A run that was stopped goes on where it was.
     """
-    from saywhere.world import Settings
+    from saywhere.world import WorldSettings
     from saywhere.world import make as make_world
 
     with stages() as progress:
         manifest = make_world(
             output,
-            Settings(n=n, seed=seed, size=size, videos=videos),
+            WorldSettings(n=n, seed=seed, size=size, videos=videos),
             progress,
         )
     counts = ", ".join(f"{count:,} {what}" for what, count in manifest["counts"].items())

@@ -11,10 +11,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from saywhere.core._arrays import Bools, Ints, minimum_jerk, owned
 from saywhere.core.errors import InvalidValue
 from saywhere.core.trace import Trace
-from saywhere.core.types import Floats
+from saywhere.core.types import Bools, Floats, Ints, minimum_jerk, owned
 from saywhere.core.words import Word
 
 REACH_S = 0.4

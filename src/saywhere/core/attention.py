@@ -8,12 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from saywhere.core._arrays import owned
 from saywhere.core.errors import InvalidValue
 from saywhere.core.frame import Frame
 from saywhere.core.regions import area_sums
 from saywhere.core.trace import Trace
-from saywhere.core.types import Floats
+from saywhere.core.types import Floats, owned
 
 DEFAULT_SHAPE = (64, 64)
 

@@ -8,9 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from saywhere.core._arrays import Bools, Ints, owned
 from saywhere.core.errors import InvalidValue
-from saywhere.core.types import Floats
+from saywhere.core.types import Bools, Floats, Ints, owned
 
 Size = tuple[int, int]
 """Width and height, in pixels."""

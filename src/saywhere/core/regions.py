@@ -10,10 +10,9 @@ from typing import Any, Literal, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import ArrayLike
 
-from saywhere.core._arrays import owned
 from saywhere.core.errors import InvalidValue
 from saywhere.core.frame import Frame
-from saywhere.core.types import Floats
+from saywhere.core.types import Floats, owned
 
 _LINES = 64
 _MARK = 0.03

@@ -7,10 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike
 
-from saywhere.core._arrays import Ints
 from saywhere.core.errors import InvalidValue
 from saywhere.core.trace import Trace
-from saywhere.core.types import Floats
+from saywhere.core.types import Floats, Ints
 
 
 def simplify_many(traces: Sequence[Trace], tolerance: ArrayLike, size: tuple[float, float] = (1.0, 1.0)) -> list[Trace]:

@@ -10,10 +10,9 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from saywhere.core._arrays import owned
 from saywhere.core.errors import InvalidValue
 from saywhere.core.frame import Frame
-from saywhere.core.types import Floats
+from saywhere.core.types import Floats, owned
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)

@@ -101,7 +101,7 @@ class Engine(Protocol):
 
 
 @dataclass(frozen=True)
-class Task(Generic[S, R]):
+class ShardTask(Generic[S, R]):
     """One shard's work; picklable. kept: the file of its result."""
 
     number: int
@@ -136,20 +136,20 @@ class Work(Generic[S, R]):
     """A stage and its tasks, some of which may be finished. finished: their results, by number."""
 
     stage: Stage[S, R]
-    tasks: Sequence[Task[S, R]]
+    tasks: Sequence[ShardTask[S, R]]
     options: Options
     finished: dict[int, R] = field(default_factory=dict)
 
     @property
-    def waiting(self) -> list[Task[S, R]]:
+    def waiting(self) -> list[ShardTask[S, R]]:
         return [task for task in self.tasks if task.number not in self.finished]
 
 
 def plan(stage: Stage[S, R], shards: Iterable[S], options: Options) -> Work[S, R]:
     """The tasks, with what was kept of them before. A folder with the results of another stage is refused."""
     folder = options.folder
-    tasks: list[Task[S, R]] = [
-        Task(i, name, shard, folder / f"{name}.json" if folder is not None else None)
+    tasks: list[ShardTask[S, R]] = [
+        ShardTask(i, name, shard, folder / f"{name}.json" if folder is not None else None)
         for i, (name, shard) in enumerate((options.name(shard), shard) for shard in shards)
     ]
     if folder is None:

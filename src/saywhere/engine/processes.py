@@ -22,8 +22,8 @@ from saywhere.engine.mapping import (
     Options,
     Outcome,
     ShardError,
+    ShardTask,
     Stage,
-    Task,
     Work,
     in_order,
     plan,
@@ -96,16 +96,16 @@ class _Worker:
     def __init__(self, stage: Stage[Any, Any]) -> None:
         context = multiprocessing.get_context("spawn")
         self.connection, theirs = context.Pipe()
-        self.task: Task[Any, Any] | None = None
+        self.task: ShardTask[Any, Any] | None = None
         self._process = context.Process(target=_serve, args=(theirs, stage, os.getpid()), daemon=True)
         self._process.start()
         theirs.close()
 
-    def give(self, task: Task[Any, Any]) -> None:
+    def give(self, task: ShardTask[Any, Any]) -> None:
         self.task = task
         self.connection.send(task)
 
-    def take(self, task: Task[Any, Any]) -> Outcome:
+    def take(self, task: ShardTask[Any, Any]) -> Outcome:
         """What came of its task; one that died says so by its silence."""
         self.task = None
         try:
@@ -152,7 +152,7 @@ def _serve(connection: Connection, stage: Stage[Any, Any], parent: int) -> None:
     ready = False
     while True:
         try:
-            task: Task[Any, Any] = connection.recv()
+            task: ShardTask[Any, Any] = connection.recv()
         except EOFError:
             return
         try:

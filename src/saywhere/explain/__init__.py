@@ -66,16 +66,15 @@ from saywhere.explain.human import human_importance, mean_attention, patch_boxes
 from saywhere.explain.informative import SceneObjects
 from saywhere.explain.occlusion import occlusion, without_top
 from saywhere.explain.probing import ClassScore, ProbeResult, ProbeRun, pooled, pooled_many, probe_table
-from saywhere.explain.region_tags import Covered, Refused, box_cover, covered_regions, region_tags
+from saywhere.explain.region_tags import Covered, UnusableRecord, box_cover, covered_regions, region_tags
 from saywhere.explain.rounds import Round, attend_rounds
-from saywhere.explain.scores import AnswerScore, Attends, MitrWordScore, PatchWordScore, Score, UpDnWordScore
+from saywhere.explain.scores import Attends, CorrectAnswerScore, MitrWordScore, PatchWordScore, Score, UpDnWordScore
 
 __all__ = [
     "RELATIONS",
     "TAG_TO_VISION",
     "VISION_TO_TAG",
     "VISION_TO_VISION",
-    "AnswerScore",
     "AtDepth",
     "Attends",
     "AttentionMatrix",
@@ -83,6 +82,7 @@ __all__ = [
     "CaptionPair",
     "ClassScore",
     "Comparison",
+    "CorrectAnswerScore",
     "Covered",
     "Curve",
     "Diagnosticity",
@@ -95,7 +95,6 @@ __all__ = [
     "ProbeResult",
     "ProbeRun",
     "RankAgreement",
-    "Refused",
     "Removal",
     "Removals",
     "Round",
@@ -104,6 +103,7 @@ __all__ = [
     "Score",
     "Span",
     "SpecialAttention",
+    "UnusableRecord",
     "UpDnCaptionAttending",
     "UpDnVqaAttending",
     "UpDnWordScore",

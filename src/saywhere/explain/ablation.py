@@ -21,10 +21,9 @@ from typing import Final
 
 import numpy as np
 
-from saywhere.core._arrays import Bools
 from saywhere.core.errors import InvalidValue
-from saywhere.core.types import Floats, Progress
-from saywhere.explain.region_tags import Refused, Which, region_tags
+from saywhere.core.types import Bools, Floats, Progress
+from saywhere.explain.region_tags import UnusableRecord, Which, region_tags
 from saywhere.explain.rounds import ROUND, ImageOf, rounds
 from saywhere.models.attended import Speaking
 from saywhere.models.search import BEAM, GenerationConfig, Written
@@ -71,7 +70,7 @@ class Removals:
     """Images that take part in an ablation, and those that do not (Table 5). Each image is in one of the two."""
 
     removals: dict[str, Removal]
-    refused: tuple[Refused, ...]
+    refused: tuple[UnusableRecord, ...]
 
     @property
     def ids(self) -> list[str]:
@@ -95,13 +94,13 @@ def qualifying(
     if k < 1:
         raise InvalidValue("k", f"{k} is not at least 1")
     removals: dict[str, Removal] = {}
-    refused: list[Refused] = []
+    refused: list[UnusableRecord] = []
     for name in ids:
         found = _qualified(image_of(name), scene_of.get(name), informative, k, which)
         if isinstance(found, Removal):
             removals[name] = found
         else:
-            refused.append(Refused(name, found))
+            refused.append(UnusableRecord(name, found))
     return Removals(removals, tuple(refused))
 
 
@@ -140,11 +139,11 @@ def control_removals(
     random one of equals. Images with too few other objects are refused.
     """
     removals: dict[str, Removal] = {}
-    refused: list[Refused] = []
+    refused: list[UnusableRecord] = []
     for name, one in chosen.items():
         found = _control(image_of(name), one, generator, which)
         if found is None:
-            refused.append(Refused(name, f"has fewer than {len(one.objects)} other objects"))
+            refused.append(UnusableRecord(name, f"has fewer than {len(one.objects)} other objects"))
         else:
             removals[name] = found
     return Removals(removals, tuple(refused))

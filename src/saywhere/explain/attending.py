@@ -24,15 +24,14 @@ from torch import Tensor
 from torch.nn import functional
 
 from saywhere.core.errors import InvalidValue
-from saywhere.language.vocabulary import BEGIN_ID, PAD_ID, Vocabulary
-from saywhere.language.words import plain_words
+from saywhere.language.vocabulary import BEGIN_ID, PAD_ID, Vocabulary, plain_words
 from saywhere.models.attended import Attended, TokenKind
 from saywhere.models.common.batches import Packed, padded
 from saywhere.models.common.modes import eval_mode
 from saywhere.models.mitr.layers import as_keys, causal_mask
 from saywhere.models.mitr.network import MITR, EncoderLayer
 from saywhere.models.patchioner.decoder import PrefixDecoder
-from saywhere.models.patchioner.layers import Block, as_vectors
+from saywhere.models.patchioner.layers import DecoderBlock, as_vectors
 from saywhere.models.tagged_regions import TaggedRegions
 from saywhere.models.updown.captioner import UpDnCaptioner
 from saywhere.models.updown.vqa import UpDnVqa
@@ -167,7 +166,9 @@ class PrefixAttending:
         here = torch.tensor([bool(image.region_present.any()) for image in images], device=decoder.device)
         vectors = as_vectors(np.stack([self._vector(image) for image in images]), "vectors", decoder.size)
         blocks = {
-            f"block{i}": block.query_key_value for i, block in enumerate(decoder.blocks) if isinstance(block, Block)
+            f"block{i}": block.query_key_value
+            for i, block in enumerate(decoder.blocks)
+            if isinstance(block, DecoderBlock)
         }
         with eval_mode(decoder), outputs_of(norm=decoder.norm, **blocks) as kept:
             decoder.read(vectors.to(decoder.device), words)

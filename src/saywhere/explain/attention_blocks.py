@@ -19,9 +19,8 @@ from typing import Final, Literal, get_args
 import numpy as np
 from scipy.special import entr
 
-from saywhere.core._arrays import Bools, Ints
 from saywhere.core.errors import InvalidValue, UnknownName
-from saywhere.core.types import Floats, Progress
+from saywhere.core.types import Bools, Floats, Ints, Progress
 from saywhere.explain.rounds import ROUND, ImageOf, attend_rounds
 from saywhere.models.attended import Attended, Attending, TokenKind
 from saywhere.models.tagged_regions import TaggedRegions

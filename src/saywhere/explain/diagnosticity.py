@@ -20,9 +20,8 @@ from typing import Final, Literal, get_args
 
 import numpy as np
 
-from saywhere.core._arrays import Ints
 from saywhere.core.errors import InvalidValue, UnknownName
-from saywhere.core.types import Floats, Progress
+from saywhere.core.types import Floats, Ints, Progress
 from saywhere.explain.attention_blocks import Heads, joined_heads, parts_of
 from saywhere.explain.region_tags import region_tags
 from saywhere.explain.rounds import ROUND, ImageOf, attend_rounds

@@ -11,11 +11,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from saywhere.core._arrays import owned
 from saywhere.core.attention import AttentionMap
 from saywhere.core.errors import InvalidValue
 from saywhere.core.frame import Frame
-from saywhere.core.types import Floats
+from saywhere.core.types import Floats, owned
 from saywhere.metrics.ranking import spearman
 from saywhere.metrics.referring import box_iou
 

@@ -7,11 +7,10 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from saywhere.core._arrays import owned
 from saywhere.core.attention import DEFAULT_SHAPE
 from saywhere.core.errors import InvalidValue, UnknownName
 from saywhere.core.frame import Frame
-from saywhere.core.types import Floats
+from saywhere.core.types import Floats, owned
 from saywhere.explain.human import patch_boxes
 
 Side = Literal["for", "against"]

@@ -11,11 +11,10 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike
 
-from saywhere.core._arrays import Bools
 from saywhere.core.attention import DEFAULT_SHAPE, AttentionMap
 from saywhere.core.errors import InvalidValue
 from saywhere.core.frame import Frame
-from saywhere.core.types import Floats
+from saywhere.core.types import Bools, Floats
 
 _SHAPE_TOLERANCE = 0.05
 

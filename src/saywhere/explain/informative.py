@@ -7,9 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from saywhere.core._arrays import Ints
 from saywhere.core.errors import InvalidValue, UnknownName
-from saywhere.core.types import Floats
+from saywhere.core.types import Floats, Ints
 
 
 @dataclass(frozen=True, slots=True, eq=False)

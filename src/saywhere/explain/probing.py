@@ -22,9 +22,8 @@ from typing import Any, Final, Literal, get_args
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from saywhere.core._arrays import Ints, owned
 from saywhere.core.errors import InvalidValue, UnknownName, require
-from saywhere.core.types import Floats, Progress
+from saywhere.core.types import Floats, Ints, Progress, owned
 from saywhere.explain.attention_blocks import parts_of
 from saywhere.explain.rounds import ROUND, ImageOf, attend_rounds
 from saywhere.models.attended import Attended, Attending, TokenKind

@@ -14,9 +14,8 @@ from typing import Final, Literal, get_args
 import numpy as np
 from numpy.typing import ArrayLike
 
-from saywhere.core._arrays import Bools
 from saywhere.core.errors import InvalidValue, UnknownName
-from saywhere.core.types import Floats
+from saywhere.core.types import Bools, Floats
 from saywhere.explain.rounds import ImageOf
 from saywhere.metrics.referring import box_iou, checked_boxes
 from saywhere.models.tagged_regions import TaggedRegions
@@ -66,7 +65,7 @@ def region_tags(image: TaggedRegions, *, which: Which = "all", iou: float = IOU,
 
 
 @dataclass(frozen=True, slots=True)
-class Refused:
+class UnusableRecord:
     """Something that could not be used: whose it is, and what is wrong with it."""
 
     name: str
@@ -81,7 +80,7 @@ class Covered:
     """How many regions have a tag. share: (b,) in each image that was used, NaN where it has no region."""
 
     share: Floats
-    refused: tuple[Refused, ...]
+    refused: tuple[UnusableRecord, ...]
 
     @property
     def mean(self) -> float:
@@ -93,13 +92,13 @@ class Covered:
 def covered_regions(ids: Sequence[str], image_of: ImageOf, *, iou: float = IOU, cover: float = COVER) -> Covered:
     """The share of each image's regions that get a tag. Images whose tags have no boxes are named."""
     shares: list[float] = []
-    refused: list[Refused] = []
+    refused: list[UnusableRecord] = []
     for name in ids:
         image = image_of(name)
         try:
             shown = region_tags(image, iou=iou, cover=cover)
         except InvalidValue as error:
-            refused.append(Refused(name, f"{error.what} {error.reason}"))
+            refused.append(UnusableRecord(name, f"{error.what} {error.reason}"))
             continue
         here = image.region_present
         shares.append(float(shown[here].any(axis=1).mean()) if here.any() else math.nan)

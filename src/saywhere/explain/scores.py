@@ -47,7 +47,7 @@ class Attends(Protocol):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class AnswerScore:
+class CorrectAnswerScore:
     """The sum of an UpDn network's logits over correct answers: o_gt of HINT.
 
     questions: (b, t) ids. targets: (b, answers), correct are those above 0. boxes: (b, r, 4), for networks that read
@@ -69,7 +69,7 @@ class AnswerScore:
         questions: Tensor,
         boxes: Tensor | None = None,
         pointed: Tensor | None = None,
-    ) -> AnswerScore:
+    ) -> CorrectAnswerScore:
         """The logit of the answer that the network itself gives to each question about these regions."""
         with torch.no_grad():
             logits = model(features, present, questions, boxes=boxes, pointed=pointed).logits
@@ -94,7 +94,7 @@ class UpDnWordScore:
     """The logit of one word of each caption, at its place, of an UpDn captioner that has read the words before it.
 
     words: (b, t) ids, BEGIN_ID first. places: (b,) int64 ≥ 1, which of `words` is explained. boxes, pointed: as for
-    `AnswerScore`.
+    `CorrectAnswerScore`.
     """
 
     model: UpDnCaptioner

@@ -8,10 +8,9 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from saywhere.core._arrays import owned
 from saywhere.core.errors import InvalidValue
 from saywhere.core.trace import Trace
-from saywhere.core.types import Floats
+from saywhere.core.types import Floats, owned
 
 
 @dataclass(frozen=True, slots=True, eq=False)

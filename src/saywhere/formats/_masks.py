@@ -13,8 +13,8 @@ from dataclasses import dataclass
 import msgspec
 import numpy as np
 
-from saywhere.core._arrays import Bools
 from saywhere.core.errors import InvalidValue
+from saywhere.core.types import Bools
 from saywhere.formats._boxes import Side, check_size
 
 Polygons = tuple[tuple[float, ...], ...]

@@ -24,9 +24,9 @@ from typing import Any
 import msgspec
 
 from saywhere.atomic import write_atomic
-from saywhere.core._arrays import Bools
 from saywhere.core.errors import InvalidValue
 from saywhere.core.regions import Mask, Polygon
+from saywhere.core.types import Bools
 from saywhere.formats._boxes import BoxXywh, BoxXyxy, check_box, check_size, fractions, xyxy
 from saywhere.formats._coco import ImageEntry, annotation_keys, image_entries, read_images
 from saywhere.formats._documents import Id, Node, built, decoded, document, encoded, listed, members

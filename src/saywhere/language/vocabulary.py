@@ -28,6 +28,7 @@ _FORMAT = 1
 _WORD_END = "</w>"
 # A run of letters and digits with what joins them inside (don't, t-shirt, 3.5), or one other sign.
 _SPLIT = re.compile(r"\w+(?:['’.\-]\w+)*|[^\w\s]")
+_PLAIN_WORD = re.compile(r"[^\W_]+(?:['’-][^\W_]+)*")
 _SENTENCE_ENDS = ".!?"
 # Signs that are written without a space before them.
 _CLINGING = frozenset(".,!?;:)]}%…’'\"")
@@ -257,3 +258,18 @@ class Vocabulary(JsonFile):
 
 def _tokens(text: str, lowercase: bool) -> list[str]:
     return _SPLIT.findall(text.lower() if lowercase else text)
+
+
+def plain_words(text: str) -> list[str]:
+    """The words of a text, in lower case: runs of letters and digits, with what joins them inside (what's, t-shirt)."""
+    return _PLAIN_WORD.findall(text.lower())
+
+
+def owned_words(text: str) -> list[tuple[str, int]]:
+    """Each of the plain words with the index of the one of `text.split()` that it comes from."""
+    return [(word, i) for i, part in enumerate(text.split()) for word in plain_words(part)]
+
+
+def vocabulary_of(texts: Sequence[str], least_count: int, most: int) -> Vocabulary:
+    """The most frequent plain words that occur often enough, and the unknown word."""
+    return Vocabulary.of_words((" ".join(plain_words(text)) for text in texts), most, least_count)

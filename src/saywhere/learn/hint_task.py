@@ -38,9 +38,9 @@ from saywhere.models.updown.captioner import CaptionerOutput, UpDnCaptioner
 from saywhere.models.updown.objective import answer_accuracy, answer_loss, answer_score, caption_loss
 from saywhere.models.updown.task import (
     CaptionSection,
-    DataSection,
     UpDnCaptionTask,
     UpDnVqaTask,
+    UpDownDataSection,
     VqaSection,
     as_captioner,
     as_vqa,
@@ -82,7 +82,7 @@ class HintVqaTask(UpDnVqaTask):
 
     model_section: ClassVar[type[msgspec.Struct]] = HintVqaSection
 
-    def __init__(self, model: HintVqaSection, data: DataSection) -> None:
+    def __init__(self, model: HintVqaSection, data: UpDownDataSection) -> None:
         super().__init__(model, data)
         self.settings = model.hint
         self.hints = Hints(model.hint, self._train.indices, self._vectors)
@@ -159,7 +159,7 @@ class HintCaptionTask(UpDnCaptionTask):
 
     model_section: ClassVar[type[msgspec.Struct]] = HintCaptionSection
 
-    def __init__(self, model: HintCaptionSection, data: DataSection) -> None:
+    def __init__(self, model: HintCaptionSection, data: UpDownDataSection) -> None:
         super().__init__(model, data)
         self.settings, self.hint_words = model.hint, model.hint_words
         self.hints = Hints(model.hint, self._train.indices, self._vectors)

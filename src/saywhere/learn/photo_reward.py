@@ -21,7 +21,7 @@ from saywhere.language.vocabulary import BEGIN_ID, END_ID, PAD_ID
 from saywhere.learn import reward
 from saywhere.metrics.captions import DocumentFrequency, cider
 from saywhere.models.common.batches import Movable
-from saywhere.models.patchioner.decoder import PrefixDecoder, Reading
+from saywhere.models.patchioner.decoder import PhotoStates, PrefixDecoder
 from saywhere.models.patchioner.layers import unit
 from saywhere.models.patchioner.photo_writing import (
     PhotoTextBatch,
@@ -85,14 +85,14 @@ class PhotoRewardTask(PhotoWriterTask):
         """The policy gradient's loss and that of what boxes are called; the mean reward."""
         writer, samples = writer_of(model), self._reward.samples
         with torch.no_grad():
-            seen = writer.eye(batch.boxes.tapped)
+            seen = writer.eye(batch.boxes.trunk_states)
         vectors = unit(seen.whole.float()).repeat_interleave(samples, dim=0)
-        reading = Reading(seen.states, seen.states.new_ones(len(vectors), seen.states.shape[1] - 1))
-        drawn = reward.sample(writer.decoder, vectors, self._reward.sample_words, generator, reading)
+        photo_states = PhotoStates(seen.states, seen.states.new_ones(len(vectors), seen.states.shape[1] - 1))
+        drawn = reward.sample(writer.decoder, vectors, self._reward.sample_words, generator, photo_states)
         rewards = self._rewards(drawn, batch).to(vectors)
         each = rewards.view(-1, samples)
         advantage = (each - (each.sum(dim=1, keepdim=True) - each) / (samples - 1)).flatten()
-        said = log_likelihoods(writer.decoder, vectors, drawn, reading)
+        said = log_likelihoods(writer.decoder, vectors, drawn, photo_states)
         loss = -(advantage * said).sum() / (drawn != PAD_ID).sum()
         named = self._naming_loss(
             writer.decoder, seen_texts(writer.eye, seen, batch.boxes, self._reward.loudness), batch
@@ -103,7 +103,7 @@ class PhotoRewardTask(PhotoWriterTask):
         """None: how long the captions of a batch become is not known before."""
         return {}
 
-    def _naming_loss(self, decoder: PrefixDecoder, seen: tuple[Tensor, Reading], batch: RewardBatch) -> Tensor:
+    def _naming_loss(self, decoder: PrefixDecoder, seen: tuple[Tensor, PhotoStates], batch: RewardBatch) -> Tensor:
         if not (batch.boxes.words != PAD_ID).any():
             return seen[0].sum() * 0
         return decoder.loss(seen[0], batch.boxes.words, None, self._reward.smoothing, seen[1])
@@ -123,12 +123,12 @@ class PhotoRewardTask(PhotoWriterTask):
         )
 
 
-def log_likelihoods(decoder: PrefixDecoder, vectors: Tensor, drawn: Tensor, reading: Reading) -> Tensor:
+def log_likelihoods(decoder: PrefixDecoder, vectors: Tensor, drawn: Tensor, photo_states: PhotoStates) -> Tensor:
     """(n,) of the texts (n, t), ends included."""
     if drawn.ndim != 2:
         raise InvalidValue("texts", f"have shape {tuple(drawn.shape)}, not (n, t)")
     begin = drawn.new_full((len(drawn), 1), BEGIN_ID)
-    scores = decoder(vectors, torch.cat([begin, drawn[:, :-1]], dim=1), None, reading).float().log_softmax(dim=-1)
+    scores = decoder(vectors, torch.cat([begin, drawn[:, :-1]], dim=1), None, photo_states).float().log_softmax(dim=-1)
     chosen = scores.gather(2, (drawn - END_ID).clamp(min=0)[..., None])[..., 0]
     likely: Tensor = (chosen * (drawn != PAD_ID)).sum(dim=1)
     return likely

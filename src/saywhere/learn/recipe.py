@@ -114,7 +114,7 @@ class Validate(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
         return gain > self.min_change
 
 
-class Checkpoint(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+class Checkpointing(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """every_steps, every_epochs: one of them; each epoch if neither. keep: the newest so many stay, and the best.
 
     trainable_only: leave out frozen parameters, which the task builds anew; a digest tells whether they are the same.
@@ -155,7 +155,7 @@ class Recipe(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     data: dict[str, Any] = field(default_factory=dict)
     schedule: Constant | StepDecay | Cosine | Linear = field(default_factory=Constant)
     validate: Validate = field(default_factory=Validate)
-    checkpoint: Checkpoint = field(default_factory=Checkpoint)
+    checkpoint: Checkpointing = field(default_factory=Checkpointing)
     log: Log = field(default_factory=Log)
 
     def to_table(self) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from saywhere.core.errors import InvalidValue
 from saywhere.language.vocabulary import BEGIN_ID, END_ID, PAD_ID
 from saywhere.metrics.captions import DocumentFrequency, cider
 from saywhere.models.common.modes import eval_mode
-from saywhere.models.patchioner.decoder import PrefixDecoder, Reading
+from saywhere.models.patchioner.decoder import PhotoStates, PrefixDecoder
 from saywhere.models.patchioner.objective import TextBatch, seen_as
 from saywhere.models.patchioner.tasks import DecoderSection, DecoderTask, TextData
 
@@ -88,15 +88,19 @@ def check_samples(samples: int, words: int) -> None:
 
 
 def sample(
-    model: PrefixDecoder, vectors: Tensor, most: int, generator: torch.Generator, reading: Reading | None = None
+    model: PrefixDecoder,
+    vectors: Tensor,
+    most: int,
+    generator: torch.Generator,
+    photo_states: PhotoStates | None = None,
 ) -> Tensor:
-    """(n, t ≤ most) ids drawn word by word from the decoder: pieces, END_ID where it ended, then PAD_ID. reading: the
-    photos, for a decoder that attends to them."""
+    """(n, t ≤ most) ids drawn word by word from the decoder: pieces, END_ID where it ended, then PAD_ID. photo_states:
+    of photos, for a decoder that attends to them."""
     unknown = model.vocabulary.unknown_id
     begin = torch.full((len(vectors), 1), BEGIN_ID, device=vectors.device)
     drawn: list[Tensor] = []
     with eval_mode(model):
-        steps = model.steps(vectors, begin, most, reading=reading)
+        steps = model.steps(vectors, begin, most, photo_states=photo_states)
         scores, ended = steps.start(), torch.zeros(len(vectors), dtype=torch.bool, device=vectors.device)
         for place in range(most):
             if unknown is not None:

@@ -20,7 +20,7 @@ from saywhere.learn.interruption import Interruption
 from saywhere.learn.learner import Learner
 from saywhere.learn.processes import Processes
 from saywhere.learn.randomness import seed_globals
-from saywhere.learn.recipe import Checkpoint, Recipe, Validate
+from saywhere.learn.recipe import Checkpointing, Recipe, Validate
 from saywhere.learn.records import Best, Event, Note, Saved, StepDone, TrainerState, Validated
 from saywhere.learn.schedule import lr_factor
 from saywhere.learn.task import Items, ItemStream, SharedValidation, Task
@@ -122,7 +122,7 @@ class Trainer:
         if improved or self._is_due(self.recipe.checkpoint):
             self._save()
 
-    def _is_due(self, when: Validate | Checkpoint) -> bool:
+    def _is_due(self, when: Validate | Checkpointing) -> bool:
         every = when.every_steps or (when.every_epochs or 1) * self.plan.steps_per_epoch
         return self.state.step % every == 0
 

@@ -13,9 +13,8 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike
 
-from saywhere.core._arrays import Bools, owned
 from saywhere.core.errors import InvalidValue
-from saywhere.core.types import Floats
+from saywhere.core.types import Bools, Floats, owned
 from saywhere.metrics._mean import MeanScore
 
 _EPSILON = float(np.finfo(np.float64).eps)

@@ -18,9 +18,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from saywhere.core._arrays import Bools, owned
 from saywhere.core.errors import InvalidValue
-from saywhere.core.types import Floats
+from saywhere.core.types import Bools, Floats, owned
 from saywhere.metrics.referring import box_iou, checked_boxes
 
 IOU_THRESHOLDS = (0.3, 0.4, 0.5, 0.6, 0.7)

@@ -12,9 +12,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from saywhere.core._arrays import Bools, Ints, owned
 from saywhere.core.errors import InvalidValue
-from saywhere.core.types import Floats
+from saywhere.core.types import Bools, Floats, Ints, owned
 
 
 def box_iou(a_xyxy: ArrayLike, b_xyxy: ArrayLike) -> Floats:

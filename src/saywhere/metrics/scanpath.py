@@ -11,9 +11,8 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from saywhere.core._arrays import Ints, owned
 from saywhere.core.errors import InvalidValue, UnknownName
-from saywhere.core.types import Floats
+from saywhere.core.types import Floats, Ints, owned
 from saywhere.metrics._mean import MeanScore
 
 Method = Literal["dtw", "frechet", "hausdorff", "edit"]

@@ -174,7 +174,7 @@ def usable_items(
     return usable, skipped
 
 
-class Saved(msgspec.Struct, frozen=True):
+class PreparedIndex(msgspec.Struct, frozen=True):
     """About a whole folder. about: whatever the one who saved it wants to keep. counts: of items, by name.
 
     max_words: kept of a text. splits: their names; filled in when it is saved.
@@ -194,7 +194,7 @@ def save_items(
     items: Sequence[tuple[StoredItem, Mapping[str, Any]]],
     images: SavedImages,
     vocabulary: Vocabulary,
-    saved: Saved,
+    saved: PreparedIndex,
 ) -> None:
     """Write items with the values of their fields, and finish the folder."""
     vocabulary.save(Path(folder) / _VOCABULARY)
@@ -220,7 +220,7 @@ class PreparedFolder(ABC, Generic[_T]):
         self.folder = Path(folder)
         try:
             self.rows, self.images = Store(self.folder, self.kind), Store(self.folder / _IMAGES, REGIONS)
-            saved = msgspec.convert(self.rows.about, Saved)
+            saved = msgspec.convert(self.rows.about, PreparedIndex)
         except (InvalidFile, msgspec.ValidationError) as error:
             raise InvalidFile(folder, f"is not a folder of prepared {self.kind}: {error}") from error
         self.vocabulary = Vocabulary.load(self.folder / _VOCABULARY)

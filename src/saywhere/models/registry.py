@@ -21,7 +21,7 @@ SEER, CONFIG = "seer.json", "config.json"
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class ModelKind:
     """opener: "package.module:function", (folder, part) → Model. skills: that models of the kind may have."""
 
     opener: str
@@ -29,19 +29,19 @@ class Kind:
 
 
 _KINDS = {
-    "seer": Kind(
+    "seer": ModelKind(
         "saywhere.models.patchioner.seer:open_seer", ("caption", "ground", "narrate", "answer", "scene", "why")
     ),
-    "mitr": Kind("saywhere.models.mitr.face:open_mitr", ("caption", "ground", "narrate")),
-    "oscar": Kind("saywhere.models.oscar.face:open_oscar", ("caption", "scene")),
-    "patchioner-decoder": Kind(
+    "mitr": ModelKind("saywhere.models.mitr.face:open_mitr", ("caption", "ground", "narrate")),
+    "oscar": ModelKind("saywhere.models.oscar.face:open_oscar", ("caption", "scene")),
+    "patchioner-decoder": ModelKind(
         "saywhere.models.patchioner.seer:open_with_writer", ("caption", "ground", "narrate", "why")
     ),
-    "tracevlm": Kind(
+    "tracevlm": ModelKind(
         "saywhere.models.tracevlm.face:open_tracevlm", ("caption", "ground", "narrate", "answer", "segment", "chat")
     ),
-    "updown-caption": Kind("saywhere.models.updown.face:open_captioner", ("caption",)),
-    "updown-vqa": Kind("saywhere.models.updown.face:open_vqa", ("answer",)),
+    "updown-caption": ModelKind("saywhere.models.updown.face:open_captioner", ("caption",)),
+    "updown-vqa": ModelKind("saywhere.models.updown.face:open_vqa", ("answer",)),
 }
 # A network that answers questions about regions, as a part of another model.
 _ANSWERERS = {
@@ -51,13 +51,13 @@ _ANSWERERS = {
 
 
 def register(kind: str, opener: str, skills: tuple[str, ...]) -> None:
-    """Make a kind of models known. opener: see `Kind`."""
+    """Make a kind of models known. opener: see `ModelKind`."""
     module, colon, attribute = opener.partition(":")
     if not (kind and module and colon and attribute.isidentifier()):
         raise InvalidValue(f"the kind {kind!r}", f"{opener!r} is not of the form 'package.module:function'")
     if kind in _KINDS and _KINDS[kind].opener != opener:
         raise InvalidValue(f"the kind {kind!r}", f"is already registered as {_KINDS[kind].opener}, not {opener}")
-    _KINDS[kind] = Kind(opener, skills)
+    _KINDS[kind] = ModelKind(opener, skills)
 
 
 def known_kinds() -> tuple[str, ...]:

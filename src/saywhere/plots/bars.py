@@ -11,8 +11,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from saywhere.core import InvalidValue
-from saywhere.core._arrays import owned
-from saywhere.core.types import Floats
+from saywhere.core.types import Floats, owned
 from saywhere.plots.groups import TEXT_PT, GroupSheet, bar_style
 from saywhere.plots.palette import LIGHT, Palette
 from saywhere.plots.sheet import MARGIN_IN, Rect, font_settings, text_width_in

@@ -12,8 +12,7 @@ from matplotlib.patches import Rectangle
 from numpy.typing import ArrayLike
 
 from saywhere.core import InvalidValue
-from saywhere.core._arrays import owned
-from saywhere.core.types import Floats
+from saywhere.core.types import Floats, owned
 from saywhere.plots.facts import counted
 from saywhere.plots.groups import AXIS_IN, LEFT_IN, TEXT_PT, TITLE_IN, GroupSheet
 from saywhere.plots.palette import LIGHT, Palette

@@ -12,9 +12,8 @@ from matplotlib.patches import Polygon
 from numpy.typing import ArrayLike
 
 from saywhere.core import AttentionMap, InvalidValue
-from saywhere.core._arrays import owned
 from saywhere.core.regions import corners
-from saywhere.core.types import Floats
+from saywhere.core.types import Floats, owned
 from saywhere.plots.heatmap import NO_TRACE, add_grey_photo, add_heat, add_heat_scale
 from saywhere.plots.photo import Photo, PhotoLike, load_photo
 from saywhere.plots.sheet import (

@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from saywhere.core import InvalidValue
-from saywhere.core._arrays import owned
+from saywhere.core.types import owned
 from saywhere.plots.groups import AXIS_IN, LEFT_IN, TITLE_IN, GroupSheet
 from saywhere.plots.palette import LIGHT, Palette
 from saywhere.plots.sheet import MARGIN_IN, Rect

@@ -16,7 +16,7 @@ from saywhere.plots.matrix_grid import (
     TEXT_PT,
     MatrixBlock,
     MatrixGrid,
-    Span,
+    MatrixSpan,
     add_column_labels,
     add_row_labels,
     checked_matrix,
@@ -27,7 +27,7 @@ from saywhere.plots.palette import LIGHT, Palette
 from saywhere.plots.sheet import MARGIN_IN, Rect, add_axes, new_sheet, text_width_in, wrap, write
 from saywhere.plots.text import shortened
 
-__all__ = ["WIDE_IN", "MatrixBlock", "Span", "draw_layers", "draw_matrices"]
+__all__ = ["WIDE_IN", "MatrixBlock", "MatrixSpan", "draw_layers", "draw_matrices"]
 
 WIDE_IN = 11.6
 """Width of a sheet for two large matrices."""
@@ -44,7 +44,7 @@ _ABOUT = (
 
 def draw_matrices(
     matrices: Mapping[str, ArrayLike],
-    spans: Sequence[Span],
+    spans: Sequence[MatrixSpan],
     blocks: Sequence[MatrixBlock] = (),
     palette: Palette = LIGHT,
 ) -> Figure:
@@ -80,7 +80,7 @@ def draw_matrices(
 
 
 def draw_layers(
-    layers: Mapping[str, Mapping[str, ArrayLike]], spans: Sequence[Span], palette: Palette = LIGHT
+    layers: Mapping[str, Mapping[str, ArrayLike]], spans: Sequence[MatrixSpan], palette: Palette = LIGHT
 ) -> Figure:
     """Small matrices, four in a row: for each model, under its name, one for each layer; all in one scale of colours.
 
@@ -117,7 +117,7 @@ def draw_layers(
     return figure
 
 
-def _checked(matrices: Mapping[str, ArrayLike], spans: Sequence[Span]) -> dict[str, Floats]:
+def _checked(matrices: Mapping[str, ArrayLike], spans: Sequence[MatrixSpan]) -> dict[str, Floats]:
     if not matrices:
         raise InvalidValue("attention matrices", "are none")
     return {title: checked_matrix(matrix, spans) for title, matrix in matrices.items()}

@@ -31,7 +31,7 @@ Label = tuple[float, str]
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
+class MatrixSpan:
     """Rows, and the same columns, of a matrix that belong together: all tags, all regions, or one [SEP].
 
     labels: one for each row, in order. every: only each so many-th is written: 5 for numbers of regions, for instance.
@@ -60,7 +60,7 @@ def short(label: str) -> str:
     return drawable(shortened(label, _LONGEST_LABEL))
 
 
-def checked_matrix(matrix: ArrayLike, spans: Sequence[Span]) -> Floats:
+def checked_matrix(matrix: ArrayLike, spans: Sequence[MatrixSpan]) -> Floats:
     """(n, n) at least 0, or NaN where there is nothing; n is the number of labels of all spans."""
     values = np.asarray(matrix, dtype=np.float64)
     n = sum(len(span.labels) for span in spans)
@@ -78,7 +78,7 @@ class MatrixGrid:
     lefts, tops: of each span. names: what to write over each block.
     """
 
-    spans: tuple[Span, ...]
+    spans: tuple[MatrixSpan, ...]
     blocks: tuple[MatrixBlock, ...]
     names: Mapping[MatrixBlock, str]
     cell: float
@@ -87,7 +87,7 @@ class MatrixGrid:
 
     @classmethod
     def of(
-        cls, spans: Sequence[Span], blocks: Sequence[MatrixBlock], width_in: float, gap_in: float = GAP_IN
+        cls, spans: Sequence[MatrixSpan], blocks: Sequence[MatrixBlock], width_in: float, gap_in: float = GAP_IN
     ) -> MatrixGrid:
         """Cells are squares that fill this width. Names of blocks become letters if one is too long for its block."""
         shown = tuple(span for span in spans if span.labels)

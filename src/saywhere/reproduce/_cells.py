@@ -13,7 +13,7 @@ from saywhere.core.errors import InvalidValue
 from saywhere.plots.facts import counted
 from saywhere.reproduce.claims import PAPER, Claim, least_p_flips
 from saywhere.reproduce.results import Line, Report, Sweep
-from saywhere.reproduce.tables import Column, Row, Table
+from saywhere.reproduce.tables import MeasureColumn, ModelRow, Table
 
 NOTHING = "–"
 """Stands where there is no number."""
@@ -108,7 +108,7 @@ def grid(table: Table) -> Grid:
     return Grid(title, headings, rows, list(_notes(table)), table.rows_are)
 
 
-def _paper_knows(table: Table, column: Column) -> bool:
+def _paper_knows(table: Table, column: MeasureColumn) -> bool:
     return any(math.isfinite(row.paper.get(column.name, math.nan)) for row in table.rows)
 
 
@@ -129,7 +129,7 @@ def _columns(table: Table, heading: Heading) -> Iterator[list[Cell]]:
         ]
 
 
-def _finite(row: Row, measure: str) -> list[float]:
+def _finite(row: ModelRow, measure: str) -> list[float]:
     values = [score.get(measure, math.nan) for score in row.scores]
     return [value for value in values if math.isfinite(value)]
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from saywhere.core import MissingDependency
 from saywhere.metrics import caption_scores, meteor, scene_graph_f
 from saywhere.metrics.captions import MeteorTool
-from saywhere.reproduce.tables import Column
+from saywhere.reproduce.tables import MeasureColumn
 
-COLUMNS = tuple(Column(name) for name in ("BLEU-1", "BLEU-4", "METEOR", "ROUGE-L", "CIDEr", "scene-graph F"))
+COLUMNS = tuple(MeasureColumn(name) for name in ("BLEU-1", "BLEU-4", "METEOR", "ROUGE-L", "CIDEr", "scene-graph F"))
 
 
 class CaptionMetrics:

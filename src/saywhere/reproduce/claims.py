@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from saywhere.core.errors import InvalidValue
-from saywhere.reproduce.tables import Column, Row, Scoreboard
+from saywhere.reproduce.tables import MeasureColumn, ModelRow, Scoreboard
 
 PAPER = "paper"
 """Source of the paper's own claims."""
@@ -31,7 +31,7 @@ class ClaimPlan:
     """`better` is above `worse` in a measure, says a source: to be judged. better, worse: keys of rows."""
 
     text: str
-    measure: Column
+    measure: MeasureColumn
     better: str
     worse: str
     source: str = PAPER
@@ -66,7 +66,7 @@ def verdict_of(low: float, high: float) -> str:
     return "held" if low > 0 else "not held" if high < 0 else "undecided"
 
 
-def judge(text: str, measure: Column, better: Row, worse: Row, source: str = PAPER) -> Claim:
+def judge(text: str, measure: MeasureColumn, better: ModelRow, worse: ModelRow, source: str = PAPER) -> Claim:
     """Compare two rows seed by seed; tested, too, if there are seeds enough for that."""
     values = ([score[measure.name] for score in row.scores] for row in (better, worse))
     found = compare(*values, lower_is_better=measure.lower_is_better)
@@ -81,16 +81,21 @@ def judge_plan(plan: ClaimPlan, board: Scoreboard, place: str = "") -> Claim:
     """Judge a planned claim. place: which data it is about, if the report has several."""
     better, worse = board.row(plan.better), board.row(plan.worse)
     before = f"{place}: " if place else ""
-    named = Row(before + better.name, better.scores)
+    named = ModelRow(before + better.name, better.scores)
     return judge(before + plan.text, plan.measure, named, worse, plan.source)
 
 
 def judge_measures(
-    text: str, measure: Column, sides: Mapping[str, Column], key: str, board: Scoreboard, source: str = PAPER
+    text: str,
+    measure: MeasureColumn,
+    sides: Mapping[str, MeasureColumn],
+    key: str,
+    board: Scoreboard,
+    source: str = PAPER,
 ) -> Claim:
     """Compare two measures of the same row. measure: what both are. sides: the better, then the worse, by name."""
     better, worse = (
-        Row(name, tuple({measure.name: value} for value in board.values(key, column.name)))
+        ModelRow(name, tuple({measure.name: value} for value in board.values(key, column.name)))
         for name, column in sides.items()
     )
     return judge(text, measure, better, worse, source)

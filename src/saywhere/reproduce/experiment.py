@@ -86,7 +86,7 @@ class RowPlan:
 
 
 @dataclass(frozen=True, eq=False)
-class Job(Generic[R]):
+class TrainingJob(Generic[R]):
     """One row with one seed, which trains in a folder of its own. start: the folder of the job that it goes on from.
 
     group: which of the experiment's groups of runs it belongs to, if there are several.
@@ -127,25 +127,25 @@ class TrainedExperiment(Experiment, Generic[R, M]):
     checks: ClassVar[int] = 5
 
     @abstractmethod
-    def jobs(self, out: Path, progress: Progress) -> list[Job[R]]:
+    def jobs(self, out: Path, progress: Progress) -> list[TrainingJob[R]]:
         """Make the data ready, unless they are, and say what to train on them."""
 
     @abstractmethod
-    def recipe(self, job: Job[R]) -> dict[str, Any]:
+    def recipe(self, job: TrainingJob[R]) -> dict[str, Any]:
         """What the job's recipe has beside what all jobs have; see `recipe_of`."""
 
     @abstractmethod
-    def measure(self, job: Job[R]) -> M:
+    def measure(self, job: TrainingJob[R]) -> M:
         """Everything that is compared, of a job that is trained."""
 
     @abstractmethod
-    def compare(self, out: Path, measured: Mapping[Job[R], M], progress: Progress) -> Results:
+    def compare(self, out: Path, measured: Mapping[TrainingJob[R], M], progress: Progress) -> Results:
         """Tables, claims and pictures."""
 
-    def jobs_of(self, rows: Iterable[R], data: Path, runs: Path, group: str = "") -> list[Job[R]]:
+    def jobs_of(self, rows: Iterable[R], data: Path, runs: Path, group: str = "") -> list[TrainingJob[R]]:
         """A job for each row and seed."""
         return [
-            Job(
+            TrainingJob(
                 *(self, row, seed, data, runs / f"{row.key}-{seed}"),
                 start=runs / f"{row.start}-{seed}" if row.start else None,
                 group=group,
@@ -165,7 +165,7 @@ class TrainedExperiment(Experiment, Generic[R, M]):
         )
 
 
-def recipe_of(job: Job[Any]) -> Recipe:
+def recipe_of(job: TrainingJob[Any]) -> Recipe:
     """The recipe that a person could run with `saywhere train` to get the same weights."""
     own, steps = job.experiment.recipe(job), job.steps
     every = max(1, steps // job.experiment.checks)
@@ -183,7 +183,7 @@ def recipe_of(job: Job[Any]) -> Recipe:
     return parse_recipe(table, f"row {job.row.key}")
 
 
-def run_job(job: Job[Any]) -> Path:
+def run_job(job: TrainingJob[Any]) -> Path:
     """Train, measure, and leave measured.json in the job's folder. What is there already is not done again."""
     torch.set_num_threads(1)
     path = job.folder / MEASURED
@@ -195,13 +195,13 @@ def run_job(job: Job[Any]) -> Path:
     return path
 
 
-def training_minutes(jobs: Iterable[Job[Any]]) -> float:
+def training_minutes(jobs: Iterable[TrainingJob[Any]]) -> float:
     """How long the jobs took to train, added up, whenever that was."""
     ended = [msgspec.json.decode((job.folder / "result.json").read_bytes())["result"] for job in jobs]
     return round(float(sum(one["seconds"] for one in ended)) / 60, 1)
 
 
-def by_row(measured: Mapping[Job[R], M], group: str = "") -> dict[tuple[str, int], M]:
+def by_row(measured: Mapping[TrainingJob[R], M], group: str = "") -> dict[tuple[str, int], M]:
     """What the jobs of a group were measured at, by row and seed."""
     return {(job.row.key, job.seed): found for job, found in measured.items() if job.group == group}
 

@@ -15,11 +15,11 @@ from saywhere.learn import StepDone, read_log
 from saywhere.models.updown import Captions, Questions
 from saywhere.reproduce import hint_measure as measures
 from saywhere.reproduce.claims import Claim, ClaimPlan, judge_measures, judge_plan, mean_interval
-from saywhere.reproduce.experiment import Job, RowPlan, TrainedExperiment, by_row, titles_of
+from saywhere.reproduce.experiment import RowPlan, TrainedExperiment, TrainingJob, by_row, titles_of
 from saywhere.reproduce.hint_data import HintPhotos, HintWorld, prepare_hint_photos, prepare_hint_world
 from saywhere.reproduce.hint_measure import ACCURACY, RANKED, TOP_ATTENTION, caption_examples, question_examples
 from saywhere.reproduce.results import HeatExample, Results, Sweep
-from saywhere.reproduce.tables import Column, Scoreboard, Table
+from saywhere.reproduce.tables import MeasureColumn, Scoreboard, Table
 
 CRITIQUE = "its critique (Shrestha, Kafle and Kanan, ACL 2020)"
 BASE, NONE, ALIGNED, HINT = "base", "none", "aligned", "hint"
@@ -77,8 +77,8 @@ _PAPER_SWEEP = ((0.0, 39.49), (6.0, 46.73))
 """Of the paper's plot only the ends are given in numbers."""
 
 _CHANGED, _SAME, _TRAINED = (next(c for c in ACCURACY if c.name == f"{s} all") for s in ("changed", "same", "train"))
-_POPE = Column("pope all", digits=1)
-_TRUTH = Column("ρ with occlusion")
+_POPE = MeasureColumn("pope all", digits=1)
+_TRUTH = MeasureColumn("ρ with occlusion")
 CLAIMS = (
     ClaimPlan("HINT reduces language bias: it is better where priors change", _CHANGED, HINT, BASE),
     ClaimPlan("… also than as many steps without hints", _CHANGED, HINT, NONE),
@@ -99,7 +99,7 @@ CLAIMS = (
 CAPTION_CLAIMS = (
     ClaimPlan("HINT brings the gradients of visual words nearer to the things they name", RANKED, HINT, BASE),
     ClaimPlan("… also than as many steps without hints", RANKED, HINT, NONE),
-    ClaimPlan("Captions stay as good", Column("CIDEr"), HINT, NONE),
+    ClaimPlan("Captions stay as good", MeasureColumn("CIDEr"), HINT, NONE),
 )
 _LIMITS = (
     "The world is drawn: it tests the reasoning of the paper and of its critique, not photographs. Its regions are "
@@ -189,7 +189,7 @@ class HintExperiment(TrainedExperiment[HintRow, dict[str, float]]):
     def sections(self) -> list[str]:
         return [WORLD] if self.coco is None else [WORLD, PHOTOS]
 
-    def jobs(self, out: Path, progress: Progress) -> list[Job[HintRow]]:
+    def jobs(self, out: Path, progress: Progress) -> list[TrainingJob[HintRow]]:
         prepare_hint_world(out / WORLD / "data", self.world, progress)
         if self.coco is not None:
             prepare_hint_photos(out / PHOTOS / "data", self.coco, self.photos, progress, self.workers)
@@ -200,7 +200,7 @@ class HintExperiment(TrainedExperiment[HintRow, dict[str, float]]):
                 jobs += self.jobs_of(rows, folder / "data" / data, folder / kind, f"{section} {kind}")
         return jobs
 
-    def recipe(self, job: Job[HintRow]) -> dict[str, Any]:
+    def recipe(self, job: TrainingJob[HintRow]) -> dict[str, Any]:
         scale, kind, begins = self.runs[job.group], job.group.split()[1], not job.row.start
         model: dict[str, Any] = {"width": scale.width, "embedding": scale.embedding, "dropout": scale.dropout}
         model |= {"answer_dropout": scale.dropout, "activation": "gelu"} if kind == VQA else {"attention": scale.width}
@@ -223,14 +223,16 @@ class HintExperiment(TrainedExperiment[HintRow, dict[str, float]]):
             "validate": {"metric": "accuracy", "mode": "max"} if kind == VQA else {"metric": "loss", "mode": "min"},
         }
 
-    def measure(self, job: Job[HintRow]) -> dict[str, float]:
+    def measure(self, job: TrainingJob[HintRow]) -> dict[str, float]:
         scale = self.runs[job.group]
         if job.group.endswith(VQA):
             asked = (scale.trained, scale.explained, scale.faithful)
             return measures.answer_measures(job.folder, job.data, *asked, job.seed)
         return measures.caption_measures(job.folder, job.data, scale.beams, scale.explained, scale.faithful)
 
-    def compare(self, out: Path, measured: Mapping[Job[HintRow], dict[str, float]], progress: Progress) -> Results:
+    def compare(
+        self, out: Path, measured: Mapping[TrainingJob[HintRow], dict[str, float]], progress: Progress
+    ) -> Results:
         tables, claims, sweeps, examples = [], [], [], []
         settings: dict[str, Any] = {"seeds": len(self.seeds)}
         made_by: dict[str, Any] = {}
@@ -263,7 +265,7 @@ class HintExperiment(TrainedExperiment[HintRow, dict[str, float]]):
             heats=tuple(examples),
         )
 
-    def _facts(self, section: str, data: Path, jobs: Mapping[Job[HintRow], Any]) -> dict[str, Any]:
+    def _facts(self, section: str, data: Path, jobs: Mapping[TrainingJob[HintRow], Any]) -> dict[str, Any]:
         questions, scale = Questions(data / "questions"), self.runs[f"{section} {VQA}"]
         counts = {name: len(questions.split(name)) for name in ("train", "changed", "same")}
         captions = {name: len(Captions(data / "captions").split(name)) for name in ("train", "test")}
@@ -296,7 +298,7 @@ class HintExperiment(TrainedExperiment[HintRow, dict[str, float]]):
         return asked + caption_examples(out, data / "captions", photos, models(CAPTION), most, title)
 
 
-def _step_seconds(jobs: Iterable[Job[HintRow]]) -> list[float]:
+def _step_seconds(jobs: Iterable[TrainingJob[HintRow]]) -> list[float]:
     """How long each step took."""
     logs = (read_log(job.folder / "log.jsonl") for job in jobs)
     return [one.seconds for log in logs for one in log if isinstance(one, StepDone)]

@@ -23,7 +23,7 @@ from saywhere.explain import (
 )
 from saywhere.explain.faithfulness import RankAgreement
 from saywhere.explain.occlusion import without_top
-from saywhere.explain.scores import AnswerScore, UpDnWordScore
+from saywhere.explain.scores import CorrectAnswerScore, UpDnWordScore
 from saywhere.learn import load_run
 from saywhere.metrics import caption_scores
 from saywhere.models.region_features import RegionFeatures
@@ -44,7 +44,7 @@ from saywhere.models.updown.task import answer_sums, as_captioner, as_vqa, capti
 from saywhere.plots.heats import HeatPanel
 from saywhere.reproduce.hint_data import POPE
 from saywhere.reproduce.results import HeatExample
-from saywhere.reproduce.tables import Column
+from saywhere.reproduce.tables import MeasureColumn
 
 Measured = dict[str, float]
 Models = Sequence[tuple[str, Path]]
@@ -59,24 +59,26 @@ _MOST_PLACES = 0.75
 
 ANSWER_TYPES = ("yes/no", "number", "other")
 ACCURACY = tuple(
-    Column(f"{split} {kind}", digits=1) for split in ("changed", "same", "train") for kind in ("all", *ANSWER_TYPES)
+    MeasureColumn(f"{split} {kind}", digits=1)
+    for split in ("changed", "same", "train")
+    for kind in ("all", *ANSWER_TYPES)
 )
-RANKED = Column("ρ gradients, people")
-RANKED_ATTENTION = Column("ρ attention, people")
-TOP = Column("IoU top region")
-TOP_ATTENTION = Column("IoU top, attention")
-TRUE_GRADIENTS = Column("ρ gradients, occlusion")
-TRUE_ATTENTION = Column("ρ attention, occlusion")
-DELETION = Column("deletion area, gradients", lower_is_better=True)
-INSERTION = Column("insertion area, gradients")
-DROP = Column("drop without hinted", digits=1)
-DROP_RANDOM = Column("drop without random", digits=1)
+RANKED = MeasureColumn("ρ gradients, people")
+RANKED_ATTENTION = MeasureColumn("ρ attention, people")
+TOP = MeasureColumn("IoU top region")
+TOP_ATTENTION = MeasureColumn("IoU top, attention")
+TRUE_GRADIENTS = MeasureColumn("ρ gradients, occlusion")
+TRUE_ATTENTION = MeasureColumn("ρ attention, occlusion")
+DELETION = MeasureColumn("deletion area, gradients", lower_is_better=True)
+INSERTION = MeasureColumn("insertion area, gradients")
+DROP = MeasureColumn("drop without hinted", digits=1)
+DROP_RANDOM = MeasureColumn("drop without random", digits=1)
 GROUNDING = (
     *(RANKED, RANKED_ATTENTION, TOP, TOP_ATTENTION, TRUE_GRADIENTS, TRUE_ATTENTION),
     *(DELETION, INSERTION, DROP, DROP_RANDOM),
 )
 CAPTION_MEASURES = (
-    *(Column("CIDEr"), Column("BLEU-4"), Column("loss per word", lower_is_better=True)),
+    *(MeasureColumn("CIDEr"), MeasureColumn("BLEU-4"), MeasureColumn("loss per word", lower_is_better=True)),
     *(RANKED, RANKED_ATTENTION, TOP, TRUE_GRADIENTS, TRUE_ATTENTION),
 )
 
@@ -131,12 +133,12 @@ def grounding(model: UpDnVqa, items: QuestionItems, faithful: int, seed: int = 0
     parts: list[dict[str, Floats]] = []
     for first in range(0, len(items), _AT_ONCE):
         batch = collate_questions(list(items[first : first + _AT_ONCE]))
-        score = AnswerScore(model, batch.questions, batch.targets, batch.boxes, batch.pointed)
+        score = CorrectAnswerScore(model, batch.questions, batch.targets, batch.boxes, batch.pointed)
         found = _agreement(score, batch.regions, batch.present, batch.importance, batch.boxes)
         found |= _removal(model, batch, generator)
         if first < faithful:
             asked = (batch.questions, batch.boxes, batch.pointed)
-            given = AnswerScore.of_best(model, batch.regions, batch.present, *asked)
+            given = CorrectAnswerScore.of_best(model, batch.regions, batch.present, *asked)
             found |= _faithfulness(given, batch.regions, batch.present)
         parts.append(found)
     return _means(parts)
@@ -178,7 +180,7 @@ def written(model: UpDnCaptioner, items: CaptionItems, beams: int) -> dict[str, 
 
 
 def _agreement(
-    score: AnswerScore | UpDnWordScore, features: Tensor, present: Tensor, human: Tensor, boxes: Tensor
+    score: CorrectAnswerScore | UpDnWordScore, features: Tensor, present: Tensor, human: Tensor, boxes: Tensor
 ) -> dict[str, Floats]:
     """For each item: rank correlation with people, and IoU of the two top regions, of gradients and of attention."""
     alpha = gradient_importance(score, features, present, chunk=_AT_ONCE)
@@ -200,7 +202,7 @@ def _top_ious(values: Tensor, human: Tensor, boxes: Tensor, present: Tensor) -> 
         yield top_box_iou(value[here].numpy(), person[here].numpy(), box[here].numpy())
 
 
-def _faithfulness(score: AnswerScore | UpDnWordScore, features: Tensor, present: Tensor) -> dict[str, Floats]:
+def _faithfulness(score: CorrectAnswerScore | UpDnWordScore, features: Tensor, present: Tensor) -> dict[str, Floats]:
     alpha = gradient_importance(score, features, present, chunk=_AT_ONCE)
     with torch.no_grad():
         looked = score.attention(features, present, torch.arange(len(features)))
@@ -263,7 +265,7 @@ def question_examples(
     panels: list[list[HeatPanel]] = [[] for _ in range(len(items))]
     for title, run in models:
         model = as_vqa(load_run(run, "best").model).eval()
-        score = AnswerScore(model, batch.questions, batch.targets, batch.boxes, batch.pointed)
+        score = CorrectAnswerScore(model, batch.questions, batch.targets, batch.boxes, batch.pointed)
         alpha = gradient_importance(score, batch.regions, batch.present)
         with torch.no_grad():
             given = model(

@@ -16,11 +16,11 @@ from saywhere.models.mitr.batch import GUIDED_BOXES
 from saywhere.models.mitr.prepared import Prepared
 from saywhere.reproduce.caption_metrics import COLUMNS as CAPTION
 from saywhere.reproduce.claims import ClaimPlan, judge_plan
-from saywhere.reproduce.experiment import Job, titles_of, training_minutes
+from saywhere.reproduce.experiment import TrainingJob, titles_of, training_minutes
 from saywhere.reproduce.mitr_data import MitrWorld, is_world, prepare_guided, prepare_world
 from saywhere.reproduce.mitr_measure import LBM, MitrOutputs, MitrRow, MitrScale, MitrTraining, Scores, narrative_of
 from saywhere.reproduce.results import Example, Results
-from saywhere.reproduce.tables import Column, Scoreboard
+from saywhere.reproduce.tables import MeasureColumn, Scoreboard
 
 PAPER = "Connecting What to Say With Where to Look by Modeling Human Attention Traces (CVPR 2021)"
 _EXAMPLES = 4
@@ -142,7 +142,7 @@ class TablePlan:
     number: int
     title: str
     tests: tuple[str, ...]
-    columns: tuple[Column, ...]
+    columns: tuple[MeasureColumn, ...]
     rows: tuple[str, ...]
     full: bool = False
 
@@ -211,7 +211,7 @@ class MitrExperiment(MitrTraining):
         asked = [table for table in TABLES if self.full or not table.full]
         return [table for table in asked if is_world(prepared) or not any(ROWS[key].guided for key in table.rows)]
 
-    def jobs(self, out: Path, progress: Progress) -> list[Job[MitrRow]]:
+    def jobs(self, out: Path, progress: Progress) -> list[TrainingJob[MitrRow]]:
         folder = self.data or out / "data"
         if self.data is None:
             prepare_world(folder, self.world, progress)
@@ -225,7 +225,7 @@ class MitrExperiment(MitrTraining):
         # The longest first.
         return sorted(jobs, key=lambda job: -(job.row.model.get("cycle", 0) > 0) * job.row.model.get("layers", 1))
 
-    def compare(self, out: Path, measured: Mapping[Job[MitrRow], MitrOutputs], progress: Progress) -> Results:
+    def compare(self, out: Path, measured: Mapping[TrainingJob[MitrRow], MitrOutputs], progress: Progress) -> Results:
         prepared = Prepared(self.data or out / "data")
         tables = self.tables(prepared)
         scores, remarks = self.scores(measured, progress)
@@ -275,7 +275,7 @@ class MitrExperiment(MitrTraining):
             **{f"world, {name}": value for name, value in dict(prepared.about.get("world", {})).items()},
         }
 
-    def _curves(self, jobs: Mapping[Job[MitrRow], MitrOutputs]) -> dict[str, list[tuple[int, float]]]:
+    def _curves(self, jobs: Mapping[TrainingJob[MitrRow], MitrOutputs]) -> dict[str, list[tuple[int, float]]]:
         """Validation loss per word of the captions, for the rows of Table 2, first seed."""
         folders = {job.row.key: job.folder for job in jobs if job.seed == self.seeds[0]}
         curves: dict[str, list[tuple[int, float]]] = {}
@@ -286,7 +286,7 @@ class MitrExperiment(MitrTraining):
         return curves
 
     def _examples(
-        self, out: Path, prepared: Prepared, measured: Mapping[Job[MitrRow], MitrOutputs]
+        self, out: Path, prepared: Prepared, measured: Mapping[TrainingJob[MitrRow], MitrOutputs]
     ) -> tuple[Example, ...]:
         """The first test narratives: the truth, the trace that a model gives to its words, and what one says alone."""
         test = prepared.split("test", self.scale.test)

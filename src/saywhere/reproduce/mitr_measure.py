@@ -22,10 +22,10 @@ from saywhere.models.mitr.prepared import NarrativeItems, Prepared
 from saywhere.models.mitr.skills import boxes_of_words
 from saywhere.models.search import GenerationConfig, Hypothesis
 from saywhere.reproduce.caption_metrics import CaptionMetrics
-from saywhere.reproduce.experiment import Job, RowPlan, TrainedExperiment, load_measured, save_measured
-from saywhere.reproduce.tables import Column
+from saywhere.reproduce.experiment import RowPlan, TrainedExperiment, TrainingJob, load_measured, save_measured
+from saywhere.reproduce.tables import MeasureColumn
 
-LBM = (Column("LBM (k=0)", lower_is_better=True), Column("LBM (k=1)", lower_is_better=True))
+LBM = (MeasureColumn("LBM (k=0)", lower_is_better=True), MeasureColumn("LBM (k=1)", lower_is_better=True))
 _MOSTLY_HIDDEN = 0.9
 
 
@@ -153,7 +153,7 @@ class MitrTraining(TrainedExperiment[MitrRow, MitrOutputs]):
     measured_as: ClassVar[Any] = MitrOutputs
     checks: ClassVar[int] = 7
 
-    def recipe(self, job: Job[MitrRow]) -> dict[str, Any]:
+    def recipe(self, job: TrainingJob[MitrRow]) -> dict[str, Any]:
         scale = self.scale
         shape = {"width": scale.width, "heads": scale.heads, "feed_forward": 4 * scale.width}
         noise = {"attention_dropout": 0.0, "input_dropout": 0.1, "trace_mask_rate": scale.hidden}
@@ -165,13 +165,15 @@ class MitrTraining(TrainedExperiment[MitrRow, MitrOutputs]):
             "train": {**train, **job.init_from},
         }
 
-    def measure(self, job: Job[MitrRow]) -> MitrOutputs:
+    def measure(self, job: TrainingJob[MitrRow]) -> MitrOutputs:
         model, row = load_run(job.folder, "best").model, job.row
         items = Prepared(job.data).split("test", self.scale.test)
         hidden = row.model.get("trace_mask_rate", self.scale.hidden)
         return outputs_of(model, items, row.tests, self.scale.beams, hidden, row.model.get("guided", 0))
 
-    def scores(self, outputs: Mapping[Job[MitrRow], MitrOutputs], progress: Progress) -> tuple[Scores, list[str]]:
+    def scores(
+        self, outputs: Mapping[TrainingJob[MitrRow], MitrOutputs], progress: Progress
+    ) -> tuple[Scores, list[str]]:
         """For each run and test: measure → value; and what could not be measured, for the report."""
         found: Scores = {}
         missing: dict[str, None] = {}
@@ -188,7 +190,7 @@ class MitrTraining(TrainedExperiment[MitrRow, MitrOutputs]):
 
 
 def _scores_of(
-    made: MitrOutputs, job: Job[MitrRow], prepared: Prepared, metrics: CaptionMetrics
+    made: MitrOutputs, job: TrainingJob[MitrRow], prepared: Prepared, metrics: CaptionMetrics
 ) -> dict[str, dict[str, float]]:
     """For each test of one run: measure → value, as read from its folder if it was worked out before."""
     found = {kind: dict(made.distances.get(kind, {})) for kind in job.row.tests}

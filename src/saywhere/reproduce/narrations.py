@@ -25,17 +25,17 @@ from saywhere.formats.files import read_bytes
 from saywhere.formats.trecs import TaggedNarration
 from saywhere.language.vocabulary import Vocabulary
 from saywhere.metrics import lbm_many
-from saywhere.models.mitr.batch import Example, example
+from saywhere.models.mitr.batch import NarrativeExample, example
 from saywhere.models.mitr.prepared import NarrativeItems, Prepared, PreparedNarrative, save_prepared, split_of
 from saywhere.models.region_features import RegionFeatures, view_regions
 from saywhere.reproduce.caption_metrics import COLUMNS as CAPTION
 from saywhere.reproduce.caption_metrics import CaptionMetrics
 from saywhere.reproduce.claims import judge
-from saywhere.reproduce.experiment import Job, training_minutes
+from saywhere.reproduce.experiment import TrainingJob, training_minutes
 from saywhere.reproduce.mitr import PAPER
 from saywhere.reproduce.mitr_measure import LBM, MitrOutputs, MitrRow, MitrScale, MitrTraining, references_of
 from saywhere.reproduce.results import Results
-from saywhere.reproduce.tables import Row, Table
+from saywhere.reproduce.tables import ModelRow, Table
 from saywhere.store import is_finished
 from saywhere.vision import extract, open_encoder
 
@@ -159,7 +159,7 @@ def guesses(prepared: Prepared, test: NarrativeItems) -> dict[str, list[NDArray[
     }
 
 
-def distances(boxes: Sequence[NDArray[np.float64]], test: Sequence[Example]) -> dict[str, float]:
+def distances(boxes: Sequence[NDArray[np.float64]], test: Sequence[NarrativeExample]) -> dict[str, float]:
     """LBM at the located words."""
     truths = [one.boxes[one.located][:, :4].astype(np.float64) for one in test]
     placed = [guess[one.located] for guess, one in zip(boxes, test, strict=True)]
@@ -185,7 +185,7 @@ class NarrationsExperiment(MitrTraining):
         look = {"encoder": self.encoder, "input_px": self.input_px, "pooled": self.pooled}
         return {"seeds": self.seeds, "narrations": self.narrations, "run": self.scale, "look": look}
 
-    def jobs(self, out: Path, progress: Progress) -> list[Job[MitrRow]]:
+    def jobs(self, out: Path, progress: Progress) -> list[TrainingJob[MitrRow]]:
         if not is_finished(out / "data"):
             self._prepare(out, progress)
         return self.jobs_of([_ROW], out / "data", out / "runs")
@@ -207,21 +207,21 @@ class NarrationsExperiment(MitrTraining):
         told = [value for value in trecs.read(self.ids) if not isinstance(value, InvalidRecord)]
         prepare_narrations(out / "data", told, read_boxes(self.boxes), look, self.narrations)
 
-    def compare(self, out: Path, measured: Mapping[Job[MitrRow], MitrOutputs], progress: Progress) -> Results:
+    def compare(self, out: Path, measured: Mapping[TrainingJob[MitrRow], MitrOutputs], progress: Progress) -> Results:
         prepared = Prepared(out / "data")
         test = prepared.split("test", self.scale.test)
         items = list(test)
         times = len(self.seeds)
-        rows = [Row(name, (distances(boxes, items),) * times) for name, boxes in guesses(prepared, test).items()]
-        ours = Row(_ROW.title, tuple(_pointed(made, items) for made in measured.values()))
+        rows = [ModelRow(name, (distances(boxes, items),) * times) for name, boxes in guesses(prepared, test).items()]
+        ours = ModelRow(_ROW.title, tuple(_pointed(made, items) for made in measured.values()))
         scores, missing = self.scores(measured, progress)
         references = references_of(prepared, test)
         with CaptionMetrics(references) as metrics:
             frequent = metrics.scores(dict.fromkeys(references, _commonest(prepared)))
         captions = (
-            Row("the same narration always: the commonest beginning", (frequent,) * times),
-            Row("MITR, Task 2: along the pseudo-trace", tuple(found["caption"] for found in scores.values())),
-            Row("MITR, Task 3: from the photo alone", tuple(found["joint"] for found in scores.values())),
+            ModelRow("the same narration always: the commonest beginning", (frequent,) * times),
+            ModelRow("MITR, Task 2: along the pseudo-trace", tuple(found["caption"] for found in scores.values())),
+            ModelRow("MITR, Task 3: from the photo alone", tuple(found["joint"] for found in scores.values())),
         )
         return Results(
             title="MITR on real narrations, with pseudo-traces",
@@ -245,7 +245,7 @@ class NarrationsExperiment(MitrTraining):
         )
 
 
-def _pointed(made: MitrOutputs, items: Sequence[Example]) -> dict[str, float]:
+def _pointed(made: MitrOutputs, items: Sequence[NarrativeExample]) -> dict[str, float]:
     return distances([np.array(boxes) for boxes in made.boxes["trace"]], items)
 
 

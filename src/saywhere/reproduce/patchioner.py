@@ -39,7 +39,7 @@ from saywhere.reproduce.patchioner_measure import (
     references_of,
 )
 from saywhere.reproduce.results import Example, Results
-from saywhere.reproduce.tables import Column, Row, Table
+from saywhere.reproduce.tables import MeasureColumn, ModelRow, Table
 from saywhere.vision import CachedEncoder
 
 _QUICK_PHOTOS, _QUICK_BRIDGE_STEPS = 60, 300
@@ -209,12 +209,12 @@ def mitigation_tables(answers: CaptionRows) -> list[Table]:
         printed = _MITIGATION[task]
         first = next(iter(answers.seers))
         rows = [
-            Row(f"{writer} writer · {gap}", (answers.scores(Key(task, writer, gap)),), paper)
+            ModelRow(f"{writer} writer · {gap}", (answers.scores(Key(task, writer, gap)),), paper)
             for writer in answers.seers
             for gap in answers.ways
             for paper in [printed.get(gap, {}) if writer == first else {}]
         ]
-        rows = [Row(_NOT_RUN, (), printed["none"]), *rows] if printed else rows
+        rows = [ModelRow(_NOT_RUN, (), printed["none"]), *rows] if printed else rows
         tables.append(
             Table(10, f"Closing the gap: captions of {_TITLES[task]}, greedy", _columns(task, rows), tuple(rows))
         )
@@ -228,7 +228,7 @@ def aggregation_tables(answers: CaptionRows) -> list[Table]:
     writer, seer = next(iter(answers.seers.items()))
     for task in tasks_of(answers):
         rows = [
-            Row(way, (answers.scores(Key(task, writer, own_gap(seer), way)),), _AGGREGATION[task].get(way, {}))
+            ModelRow(way, (answers.scores(Key(task, writer, own_gap(seer), way)),), _AGGREGATION[task].get(way, {}))
             for way in ways[task]
         ]
         title = f"Weighing patches: captions of {_TITLES[task]}, {writer} writer, greedy"
@@ -236,11 +236,11 @@ def aggregation_tables(answers: CaptionRows) -> list[Table]:
     return tables
 
 
-def _columns(task: Task, rows: Sequence[Row]) -> tuple[Column, ...]:
+def _columns(task: Task, rows: Sequence[ModelRow]) -> tuple[MeasureColumn, ...]:
     if task == "boxes":
-        return Column(m.NAMES), Column(m.NAMES_OTHERS)
+        return MeasureColumn(m.NAMES), MeasureColumn(m.NAMES_OTHERS)
     taken = {name for row in rows for scores in row.scores for name in scores}
-    return tuple(Column(name) for name in _CAPTION_MEASURES if name in taken)
+    return tuple(MeasureColumn(name) for name in _CAPTION_MEASURES if name in taken)
 
 
 def further_tables(
@@ -273,9 +273,9 @@ def further_tables(
 
 def _table(number: int, about: str, rows: Mapping[str, Mapping[str, float]], lower: bool = False) -> Table:
     columns = tuple(
-        Column(measure, lower) for measure in dict.fromkeys(name for scores in rows.values() for name in scores)
+        MeasureColumn(measure, lower) for measure in dict.fromkeys(name for scores in rows.values() for name in scores)
     )
-    made = tuple(Row(name, (dict(scores),)) for name, scores in rows.items())
+    made = tuple(ModelRow(name, (dict(scores),)) for name, scores in rows.items())
     return Table(number, f"Not in the paper: {about}", columns, made)
 
 

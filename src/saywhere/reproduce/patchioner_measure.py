@@ -24,12 +24,11 @@ from saywhere.core.types import Floats32, Progress
 from saywhere.language.coco_aliases import classes_named, names_class
 from saywhere.metrics import cider, lbm_many
 from saywhere.models.patchioner.aggregation import Aggregation, region_weights
-from saywhere.models.patchioner.bridge import Bridge, BridgeConfig, train_bridge
+from saywhere.models.patchioner.bridge import Bridge, BridgeConfig, BridgeGap, train_bridge
 from saywhere.models.patchioner.consensus import ConsensusConfig
 from saywhere.models.patchioner.eyes import EncoderEyes
-from saywhere.models.patchioner.gap import BridgeGap, Direct, Gap, MemoryGap
 from saywhere.models.patchioner.grounding import NounPhrase, PhraseBox, noun_phrases, spread
-from saywhere.models.patchioner.memory import MemoryBank
+from saywhere.models.patchioner.memory import Direct, Gap, MemoryBank, MemoryGap
 from saywhere.models.patchioner.seer import Seer, SeerLook
 from saywhere.models.patchioner.writers import MemoryWriter
 from saywhere.models.search import GenerationConfig
@@ -260,8 +259,8 @@ def gaps(seer: Seer, bridge: Bridge | None) -> dict[str, Gap]:
 
 def eyes_of(seer: Seer) -> EncoderEyes:
     """The seer's eyes, whose views are kept."""
-    if not isinstance(seer.eyes, EncoderEyes):
-        raise InvalidValue("seer", f"sees with {type(seer.eyes).__name__}, whose views cannot be kept")
+    if not isinstance(seer.eyes, EncoderEyes) or seer.eyes.alignment is None:
+        raise InvalidValue("seer", "sees with eyes whose views cannot be kept")
     return seer.eyes
 
 

@@ -15,7 +15,7 @@ from saywhere.learn import load_run
 from saywhere.models.oscar.task import as_oscar
 from saywhere.reproduce import scenes_measure as m
 from saywhere.reproduce.claims import PAPER, Claim, ClaimPlan, judge_measures, judge_plan
-from saywhere.reproduce.experiment import Job, RowPlan, TrainedExperiment, by_row, titles_of
+from saywhere.reproduce.experiment import RowPlan, TrainedExperiment, TrainingJob, by_row, titles_of
 from saywhere.reproduce.results import Results
 from saywhere.reproduce.scenes_data import LEVELS, OBJECT, SCENE, ScenesWorld, prepare_scenes_world
 from saywhere.reproduce.scenes_figures import (
@@ -28,7 +28,7 @@ from saywhere.reproduce.scenes_figures import (
     scenes_figures,
 )
 from saywhere.reproduce.scenes_measure import HeldOutScenes, MeasureScale, SceneMeasures, measure_scenes
-from saywhere.reproduce.tables import Column, Row, Scoreboard, Table
+from saywhere.reproduce.tables import MeasureColumn, ModelRow, Scoreboard, Table
 
 CONTROL = "a control that the paper does not have"
 MODEL = "model"
@@ -92,16 +92,16 @@ CLAIMS = (
 # Two measures of the same networks: sentence, source, what both are, and the better and the worse.
 _WITHIN = (
     (
-        *("scene captions rest on frequent things more than even attention would", PAPER, Column("AO@5")),
+        *("scene captions rest on frequent things more than even attention would", PAPER, MeasureColumn("AO@5")),
         {"attention after tuning": m.OVERLAP, "even attention": m.OVERLAP_CHANCE},
     ),
     (
-        *("attention gathers on [SEP] in higher layers", PAPER, Column("attention to [SEP]")),
+        *("attention gathers on [SEP] in higher layers", PAPER, MeasureColumn("attention to [SEP]")),
         {"the last layer": m.SEP_LAST, "the first layer": m.SEP_FIRST},
     ),
     (
         "taking diagnostic things away costs the probe something",
-        *(CONTROL, Column("F1 of the forest, 50/50, macro")),
+        *(CONTROL, MeasureColumn("F1 of the forest, 50/50, macro")),
         {"all things there": m.MACRO, "without them": m.MACRO_ABLATED},
     ),
 )
@@ -160,11 +160,11 @@ class ScenesExperiment(TrainedExperiment[SceneRow, SceneMeasures]):
     def settings(self) -> dict[str, Any]:
         return {"seeds": self.seeds, "world": self.world, "run": self.scale}
 
-    def jobs(self, out: Path, progress: Progress) -> list[Job[SceneRow]]:
+    def jobs(self, out: Path, progress: Progress) -> list[TrainingJob[SceneRow]]:
         prepare_scenes_world(out / "data", self.world, progress)
         return self.jobs_of(ROWS, out / "data", out / "runs")
 
-    def recipe(self, job: Job[SceneRow]) -> dict[str, Any]:
+    def recipe(self, job: TrainingJob[SceneRow]) -> dict[str, Any]:
         scale, levels = self.scale, list(job.row.taught)
         model: dict[str, Any] = {"levels": levels, "every_word": scale.every_word}
         model |= {"dropout": scale.dropout, "attention_dropout": 0.0}
@@ -187,13 +187,15 @@ class ScenesExperiment(TrainedExperiment[SceneRow, SceneMeasures]):
             "validate": {"mode": "min"},
         }
 
-    def measure(self, job: Job[SceneRow]) -> SceneMeasures:
+    def measure(self, job: TrainingJob[SceneRow]) -> SceneMeasures:
         model = as_oscar(load_run(job.folder, "best").model).eval()
         model.save_pretrained(job.folder / MODEL)
         test = HeldOutScenes.of(job.data, self.scale.measure)
         return measure_scenes(model, test, job.row.taught, job.row.asked, job.seed)
 
-    def compare(self, out: Path, measured: Mapping[Job[SceneRow], SceneMeasures], progress: Progress) -> Results:
+    def compare(
+        self, out: Path, measured: Mapping[TrainingJob[SceneRow], SceneMeasures], progress: Progress
+    ) -> Results:
         progress("drawing", 0, 1)
         test, found = HeldOutScenes.of(out / "data", self.scale.measure), by_row(measured)
         board = Scoreboard(TITLES, self.seeds, {name: one.scores for name, one in found.items()})
@@ -285,10 +287,10 @@ def _scene_table(seeds: Sequence[int], found: Measured, key: str) -> Table:
         given = _PAPER_SCENES.get(place, ()) if key == AFTER else ()
         called = _PAPER_SCENE_NAMES.get(place)
         name = f"{place} (the paper's {called})" if called and given else place
-        rows.append(Row(name, measured, dict(zip(printed, given, strict=False))))
+        rows.append(ModelRow(name, measured, dict(zip(printed, given, strict=False))))
     if key == AFTER:
         for name, kind in (("mean over places", ""), ("… if attention were even", ", even")):
-            rows.append(Row(name, tuple(_means(found[key, seed], kind) for seed in seeds)))
+            rows.append(ModelRow(name, tuple(_means(found[key, seed], kind) for seed in seeds)))
     title = f"most attended against most frequent things, {'after' if key == AFTER else 'before'} scene tuning"
     number = 2 if key == AFTER else 0
     return Table(number, title, m.DIAGNOSTIC, tuple(rows), rows_are="Scene", compete=False)
@@ -315,14 +317,14 @@ def _probe_table(probe: str, split: str, board: Scoreboard) -> Table:
     rows.append(_probed("labels drawn by chance", "chance", split, False, BEFORE, board, chance))
     rows.append(_probed("always the commonest place", "commonest", split, False, BEFORE, board, None))
     name = {"forest": "a random forest", "MLP": "an MLP"}[probe]
-    columns = tuple(Column(f"{f1}-F1", digits=2) for f1 in m.F1S)
+    columns = tuple(MeasureColumn(f"{f1}-F1", digits=2) for f1 in m.F1S)
     number = {"forest": 7, "MLP": 6}[probe] if any(paper) else 0
     return Table(number, f"{name} tells the place from mean states, {split}", columns, tuple(rows))
 
 
 def _probed(
     title: str, probe: str, split: str, ablated: bool, key: str, board: Scoreboard, paper: Sequence[float] | None
-) -> Row:
+) -> ModelRow:
     names = {f"{f1}-F1": m.probe_column(probe, split, f1, ablated).name for f1 in m.F1S}
     measured = tuple({shown: one[name] for shown, name in names.items()} for one in board.row(key).scores)
-    return Row(title, measured, dict(zip(names, paper or (), strict=False)))
+    return ModelRow(title, measured, dict(zip(names, paper or (), strict=False)))

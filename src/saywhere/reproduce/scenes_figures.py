@@ -16,7 +16,7 @@ from saywhere.plots.bars import draw_bars
 from saywhere.plots.distributions import draw_densities, draw_spreads
 from saywhere.plots.lines import draw_lines
 from saywhere.plots.matrices import draw_layers, draw_matrices
-from saywhere.plots.matrix_grid import MatrixBlock, Span
+from saywhere.plots.matrix_grid import MatrixBlock, MatrixSpan
 from saywhere.reproduce._sheets import drawn
 from saywhere.reproduce.results import Figure, LevelExample, Line, NamedBox
 from saywhere.reproduce.scenes_data import OBJECT, SCENE, named_place
@@ -83,9 +83,9 @@ def _matrices(test: HeldOutScenes, models: dict[str, Oscar]) -> list[Figure]:
     ]
 
 
-def _spans(matrix: AttentionMatrix) -> list[Span]:
+def _spans(matrix: AttentionMatrix) -> list[MatrixSpan]:
     return [
-        Span(
+        MatrixSpan(
             _NAMES.get(span.part, matrix.labels[span.start]),
             tuple(matrix.labels[span.start : span.stop]),
             5 if span.part is TokenKind.REGION else 1,

@@ -32,7 +32,7 @@ from saywhere.models.oscar import LevelCaptions, Oscar
 from saywhere.models.search import BEAM, Written
 from saywhere.models.tagged_regions import TaggedRegions
 from saywhere.reproduce.scenes_data import OBJECT, SCENE, named_place
-from saywhere.reproduce.tables import Column
+from saywhere.reproduce.tables import MeasureColumn
 from saywhere.world import kinds_named
 
 Measured = dict[str, float]
@@ -45,42 +45,44 @@ SPLITS = ("90/10", "70/30", "50/50")
 F1S = ("micro", "macro", "weighted")
 BLOCKS = ("all", "vision→vision", "vision→tag", "tag→vision")
 
-ACCURACY = Column("scene named, %", digits=1)
-CAPTIONS = (ACCURACY, *(Column(name) for name in ("BLEU-4", "ROUGE-L", "CIDEr")))
-NAMING = Column("named things are there, %", digits=1)
-RECALL = Column("told things named, %", digits=1)
-NAMING_F1 = Column("naming F1", digits=1)
-OBJECT_CIDER = Column("CIDEr, objects")
+ACCURACY = MeasureColumn("scene named, %", digits=1)
+CAPTIONS = (ACCURACY, *(MeasureColumn(name) for name in ("BLEU-4", "ROUGE-L", "CIDEr")))
+NAMING = MeasureColumn("named things are there, %", digits=1)
+RECALL = MeasureColumn("told things named, %", digits=1)
+NAMING_F1 = MeasureColumn("naming F1", digits=1)
+OBJECT_CIDER = MeasureColumn("CIDEr, objects")
 OBJECTS = (NAMING, RECALL, NAMING_F1, OBJECT_CIDER)
-STD = Column("std, all", lower_is_better=True, digits=4)
-EVENNESS = Column("evenness, all", digits=4)
+STD = MeasureColumn("std, all", lower_is_better=True, digits=4)
+EVENNESS = MeasureColumn("evenness, all", digits=4)
 ATTENTION = tuple(
-    Column(f"{measure}, {block}", lower_is_better=measure == "std", digits=2 if measure == "mass" else 4)
+    MeasureColumn(f"{measure}, {block}", lower_is_better=measure == "std", digits=2 if measure == "mass" else 4)
     for measure in ("std", "mass", "evenness")
     for block in BLOCKS
 )
-OVERLAP = Column("AO@5, mean")
-OVERLAP_CHANCE = Column("AO@5, mean, even attention")
-DIAGNOSTIC = tuple(Column(f"{measure}@{depth}", digits=2) for measure in ("AO", "RBO", "IoU") for depth in DEPTHS)
-CHANGED = Column("changed, %", lower_is_better=True, digits=1)
-CHANGED_RANDOM = Column("changed, random things, %", lower_is_better=True, digits=1)
-CHANGED_BY = tuple(Column(f"changed without {k}, %", lower_is_better=True, digits=1) for k in ABLATED)
-CONFIDENCE = Column("confidence")
-SHIFT = Column("shift", digits=4)
-SHIFT_SPREAD = Column("spread of shifts", lower_is_better=True, digits=4)
-LABEL_CHANGED = Column("place or things changed, %", lower_is_better=True, digits=1)
+OVERLAP = MeasureColumn("AO@5, mean")
+OVERLAP_CHANCE = MeasureColumn("AO@5, mean, even attention")
+DIAGNOSTIC = tuple(
+    MeasureColumn(f"{measure}@{depth}", digits=2) for measure in ("AO", "RBO", "IoU") for depth in DEPTHS
+)
+CHANGED = MeasureColumn("changed, %", lower_is_better=True, digits=1)
+CHANGED_RANDOM = MeasureColumn("changed, random things, %", lower_is_better=True, digits=1)
+CHANGED_BY = tuple(MeasureColumn(f"changed without {k}, %", lower_is_better=True, digits=1) for k in ABLATED)
+CONFIDENCE = MeasureColumn("confidence")
+SHIFT = MeasureColumn("shift", digits=4)
+SHIFT_SPREAD = MeasureColumn("spread of shifts", lower_is_better=True, digits=4)
+LABEL_CHANGED = MeasureColumn("place or things changed, %", lower_is_better=True, digits=1)
 ABLATION = (CHANGED, *CHANGED_BY, LABEL_CHANGED, CHANGED_RANDOM, CONFIDENCE, SHIFT, SHIFT_SPREAD)
 
 
-def probe_column(probe: str, split: str, f1: str, ablated: bool = False) -> Column:
+def probe_column(probe: str, split: str, f1: str, ablated: bool = False) -> MeasureColumn:
     """The name of a probe's measure, such as "forest 50/50 macro-F1 (A)"."""
-    return Column(f"{probe} {split} {f1}-F1{' (A)' if ablated else ''}", digits=2)
+    return MeasureColumn(f"{probe} {split} {f1}-F1{' (A)' if ablated else ''}", digits=2)
 
 
-RARE = Column("forest 50/50 F1, rare scenes")
+RARE = MeasureColumn("forest 50/50 F1, rare scenes")
 MACRO = probe_column("forest", "50/50", "macro")
 MACRO_ABLATED = probe_column("forest", "50/50", "macro", ablated=True)
-SEP_FIRST, SEP_LAST = Column("[SEP], first layer"), Column("[SEP], last layer")
+SEP_FIRST, SEP_LAST = MeasureColumn("[SEP], first layer"), MeasureColumn("[SEP], last layer")
 
 
 class AblatedCaption(msgspec.Struct, frozen=True):

@@ -10,7 +10,7 @@ import numpy as np
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
+class MeasureColumn:
     """One measure of a table. name: as in the heading. lower_is_better: for distances. digits: decimals to show."""
 
     name: str
@@ -19,7 +19,7 @@ class Column:
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class ModelRow:
     """One model of a table: what the paper reports for it (empty where it does not), and what each seed gave here.
 
     scores: one dict of measure → value for each seed, in the order of `Results.seeds`.
@@ -44,8 +44,8 @@ class Table:
 
     number: int
     title: str
-    columns: tuple[Column, ...]
-    rows: tuple[Row, ...]
+    columns: tuple[MeasureColumn, ...]
+    rows: tuple[ModelRow, ...]
     section: str = ""
     rows_are: str = "Model"
     compete: bool = True
@@ -70,14 +70,14 @@ class Scoreboard:
     def mean(self, key: str, measure: str) -> float:
         return float(np.mean(self.values(key, measure)))
 
-    def row(self, key: str) -> Row:
-        return Row(self.titles[key], tuple(dict(self.scores[key, seed]) for seed in self.seeds))
+    def row(self, key: str) -> ModelRow:
+        return ModelRow(self.titles[key], tuple(dict(self.scores[key, seed]) for seed in self.seeds))
 
     def table(
         self,
         number: int,
         title: str,
-        columns: Sequence[Column],
+        columns: Sequence[MeasureColumn],
         keys: Iterable[str],
         paper: Mapping[str, Mapping[str, float]] | None = None,
         **shape: Any,
@@ -92,5 +92,5 @@ class Scoreboard:
                 tuple({name: one[name] for name in names if name in one} for one in some)
                 for some in (scores, [printed])
             )
-            rows.append(Row(self.titles[key], shown, beside[0]))
+            rows.append(ModelRow(self.titles[key], shown, beside[0]))
         return Table(number, title, tuple(columns), tuple(rows), self.section, **shape)

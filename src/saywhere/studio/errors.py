@@ -14,7 +14,7 @@ from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException as PlainHttpException
 from starlette.requests import ClientDisconnect
 
-from saywhere.assets.errors import AssetUnavailable
+from saywhere.assets.registry import AssetUnavailable
 from saywhere.core.errors import InvalidFile, InvalidValue, MissingDependency, SaywhereError, UnknownName
 from saywhere.models.face import MissingSkill
 

@@ -65,7 +65,7 @@ class StudyItem:
 
 
 @dataclass(frozen=True, slots=True)
-class Photo:
+class StudyPhoto:
     """id: the first 32 hexadecimal digits of the file's SHA-256. width, height: in pixels, upright."""
 
     id: str
@@ -80,7 +80,7 @@ class Item:
     """One pair, read and checked. levels: for "a" and "b", (h, w) over the whole photo, 255 is most."""
 
     id: str
-    photo: Photo
+    photo: StudyPhoto
     prompt: str
     word: str
     answer: str
@@ -271,7 +271,7 @@ def _inside(folder: Path, name: str, what: str) -> Path:
     return path
 
 
-def _photo(path: Path, name: str) -> Photo:
+def _photo(path: Path, name: str) -> StudyPhoto:
     """The photo is decoded once, so that nobody meets a broken one half-way."""
     try:
         data = path.read_bytes()
@@ -284,7 +284,7 @@ def _photo(path: Path, name: str) -> Photo:
         raise InvalidValue("photo", f"{name} {error.reason}") from error
     if kind not in _KINDS:
         raise InvalidValue("photo", f"{name} is {kind}, not PNG, JPEG or WebP")
-    return Photo(hashlib.sha256(data).hexdigest()[:32], path, _KINDS[kind], width, height)
+    return StudyPhoto(hashlib.sha256(data).hexdigest()[:32], path, _KINDS[kind], width, height)
 
 
 def _stored(folder: Path, given: str | list[list[float]], side: Side) -> Levels:

@@ -9,7 +9,7 @@ from saywhere.core.errors import UnknownName
 from saywhere.studio.errors import Refused
 from saywhere.studio.line_log import now
 from saywhere.studio.participants import participant_code
-from saywhere.studio.study import RATINGS, Item, Photo, Turn, read_study, turns
+from saywhere.studio.study import RATINGS, Item, StudyPhoto, Turn, read_study, turns
 from saywhere.studio.study_ratings import Rating, RatingLog
 
 
@@ -87,7 +87,7 @@ class StudyDesk:
             raise UnknownName("item", item_id, ())
         return item
 
-    def photo(self, photo_id: str) -> Photo:
+    def photo(self, photo_id: str) -> StudyPhoto:
         photo = self._photos.get(photo_id)
         if photo is None or not photo.path.is_file():
             raise UnknownName("photo", photo_id, ())

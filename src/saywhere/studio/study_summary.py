@@ -91,7 +91,7 @@ class Participant(msgspec.Struct, frozen=True):
     seconds: float | None
 
 
-class Summary(msgspec.Struct, frozen=True):
+class StudySummary(msgspec.Struct, frozen=True):
     """All of it. mean_towards_b: −2 … 2. preferring_b: of the ratings that are no ties.
 
     over_ratings: each rating counts. over_participants: each participant counts once, for the model that he or she
@@ -118,7 +118,7 @@ class Summary(msgspec.Struct, frozen=True):
     passed_over: list[str]
 
 
-def summarise(study: Study, given: RatingState) -> Summary:
+def summarise(study: Study, given: RatingState) -> StudySummary:
     """What the ratings say. Those of participants who have not finished count, too."""
     known = [rating for rating in given if rating.item in study.items]
     unknown = [rating for rating in given if rating.item not in study.items]
@@ -128,7 +128,7 @@ def summarise(study: Study, given: RatingState) -> Summary:
     by_item = _grouped(known, lambda one: one.item)
     by_participant = _grouped(known, lambda one: one.participant)
     over_ratings = sign_test(towards_b)
-    return Summary(
+    return StudySummary(
         title=study.title,
         models={"a": study.models["a"], "b": study.models["b"]},
         items=len(study.items),
@@ -253,11 +253,11 @@ def _row(one: Rating, word: str, models: Mapping[Side, str]) -> list[object]:
     return [one.participant, one.item, word, *sides, one.rating, preferred, abs(one.rating), seconds, one.at]
 
 
-def summary_json(summary: Summary) -> bytes:
+def summary_json(summary: StudySummary) -> bytes:
     return msgspec.json.format(msgspec.json.encode(summary), indent=1) + b"\n"
 
 
-def write_results(folder: str | Path) -> Summary:
+def write_results(folder: str | Path) -> StudySummary:
     """Write results.csv and summary.json into the folder of a study, from what is rated so far."""
     study = read_study(folder)
     given = read_ratings(study.folder / RATINGS)

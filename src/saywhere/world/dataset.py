@@ -55,7 +55,7 @@ _PART = ".part"  # What a killed run was writing.
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class WorldSettings:
     """All that decides what is made; two worlds with equal settings are equal, byte by byte.
 
     n: scenes. size: their width and height in pixels. videos: how many, of `frames` frames each. narrations: how many
@@ -98,7 +98,7 @@ class Settings:
         return next(split for split, (start, end) in self.bounds().items() if start <= index < end)
 
 
-def make(out: str | Path, settings: Settings, progress: Progress | None = None) -> dict[str, Any]:
+def make(out: str | Path, settings: WorldSettings, progress: Progress | None = None) -> dict[str, Any]:
     """Write the world into the folder `out`; returns the manifest, which is written last.
 
     Each file appears whole or not at all. If an earlier run with the same settings was cut off, its photos are kept and
@@ -128,13 +128,13 @@ class _Counts:
             self._progress("making the world", self._done, self._total)
 
 
-def _described(settings: Settings) -> dict[str, Any]:
+def _described(settings: WorldSettings) -> dict[str, Any]:
     """The settings as JSON gives them back, so that they compare equal."""
     described: dict[str, Any] = json.loads(json.dumps({"world_version": WORLD_VERSION, **asdict(settings)}))
     return described
 
 
-def _prepare(folder: Path, settings: Settings) -> bool:
+def _prepare(folder: Path, settings: WorldSettings) -> bool:
     """Mark the folder as unfinished; whether the photos already in it may be kept."""
     if folder.exists() and not folder.is_dir():
         raise InvalidFile(folder, "is not a folder")
@@ -162,7 +162,9 @@ def _read_settings(path: Path) -> Any:
     return document.get("settings") if isinstance(document, dict) else None
 
 
-def _write_scenes(folder: Path, settings: Settings, counts: _Counts, *, keep: bool) -> list[tuple[SceneQuestion, ...]]:
+def _write_scenes(
+    folder: Path, settings: WorldSettings, counts: _Counts, *, keep: bool
+) -> list[tuple[SceneQuestion, ...]]:
     """All that is told scene by scene; gives the candidate questions of each."""
     pools = []
     with ExitStack() as stack:
@@ -224,7 +226,9 @@ def _write_photo(path: Path, scene: Scene, *, keep: bool) -> None:
         file.write(packed.getvalue())
 
 
-def _write_questions(folder: Path, settings: Settings, counts: _Counts, pools: list[tuple[SceneQuestion, ...]]) -> None:
+def _write_questions(
+    folder: Path, settings: WorldSettings, counts: _Counts, pools: list[tuple[SceneQuestion, ...]]
+) -> None:
     head = {"info": {"description": "saywhere world"}, "task_type": "Open-Ended", "data_type": "saywhere_world"}
     with write_atomic(folder / "questions.json") as file, write_atomic(folder / "annotations.json") as answers_file:
         questions = Document(file, "questions", head)
@@ -240,7 +244,7 @@ def _write_questions(folder: Path, settings: Settings, counts: _Counts, pools: l
         counts.numbers["questions"] = questions.count
 
 
-def _write_videos(folder: Path, settings: Settings, counts: _Counts) -> None:
+def _write_videos(folder: Path, settings: WorldSettings, counts: _Counts) -> None:
     with (
         write_atomic(folder / "videos" / "narratives.jsonl") as file,
         write_atomic(folder / "videos" / "boxes.jsonl") as truth,
@@ -266,7 +270,7 @@ def _write_videos(folder: Path, settings: Settings, counts: _Counts) -> None:
         counts.numbers |= {"videos": narratives.count, "frames": boxes.count}
 
 
-def _manifest(folder: Path, settings: Settings, numbers: Mapping[str, int]) -> dict[str, Any]:
+def _manifest(folder: Path, settings: WorldSettings, numbers: Mapping[str, int]) -> dict[str, Any]:
     named = sorted(path for path in folder.rglob("*.json*") if path.name not in (MANIFEST, _UNFINISHED))
     return {
         "what": "saywhere world: simulated scenes with exact truth",

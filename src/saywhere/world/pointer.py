@@ -10,9 +10,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from saywhere.core._arrays import minimum_jerk
 from saywhere.core.trace import Trace
-from saywhere.core.types import Floats
+from saywhere.core.types import Floats, minimum_jerk
 from saywhere.world.chance import between
 from saywhere.world.scene import Scene
 

@@ -17,14 +17,14 @@ _BIGGER = 1.6
 
 
 @dataclass(frozen=True, slots=True)
-class Reference:
+class SceneReference:
     """One thing, by its index, and the phrases that fit it and nothing else in the scene."""
 
     thing: int
     expressions: tuple[str, ...]
 
 
-def references(scene: Scene, seed: int = 0) -> tuple[Reference, ...]:
+def references(scene: Scene, seed: int = 0) -> tuple[SceneReference, ...]:
     """Every clearly visible object that can be told from all others in words, with up to three phrases each."""
     rng = stream(seed, scene.index, "referring")
     known = relations(scene)
@@ -33,7 +33,7 @@ def references(scene: Scene, seed: int = 0) -> tuple[Reference, ...]:
         if scene.things[i].clear:
             phrases = list(dict.fromkeys(_phrases(scene, i, known)))
             if phrases:
-                found.append(Reference(i, tuple(shuffled(rng, phrases)[:_MOST_EACH])))
+                found.append(SceneReference(i, tuple(shuffled(rng, phrases)[:_MOST_EACH])))
     return tuple(found)
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from saywhere.metrics.captions._items import Accumulator, CaptionSet, Id, ScoreTable, caption_set, table
-from saywhere.metrics.captions._ngrams import MAX_N, Ints, Runs, Sentences
+from saywhere.metrics.captions._ngrams import MAX_N, Ints, Runs, SentenceIds
 
 NAMES = tuple(f"BLEU-{n}" for n in range(1, MAX_N + 1))
 
@@ -56,7 +56,7 @@ def _tally(captions: CaptionSet[Id]) -> _BleuTally[Id]:
     return _BleuTally(captions.ids, matched, tried, length, _nearest_lengths(sentences))
 
 
-def _matched(runs: Runs, sentences: Sentences) -> Ints:
+def _matched(runs: Runs, sentences: SentenceIds) -> Ints:
     """(n,) n-grams of each candidate that a reference has, each at most as often as the reference that has it most."""
     n_items = int(sentences.item[-1]) + 1
     if not len(runs.gram):
@@ -69,7 +69,7 @@ def _matched(runs: Runs, sentences: Sentences) -> Ints:
     return counted.astype(np.int64)
 
 
-def _nearest_lengths(sentences: Sentences) -> Ints:
+def _nearest_lengths(sentences: SentenceIds) -> Ints:
     """(n,) length of the reference nearest in length to each candidate; of two as near, the shorter."""
     start = np.flatnonzero(sentences.is_candidate)
     gap = np.abs(sentences.length - sentences.length[start][sentences.item])

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from saywhere.core.errors import InvalidValue, UnknownName
 from saywhere.core.types import Floats
 from saywhere.metrics.captions._items import Accumulator, CaptionSet, Id, ScoreTable, caption_set, joined, table
-from saywhere.metrics.captions._ngrams import MAX_N, Runs, Sentences
+from saywhere.metrics.captions._ngrams import MAX_N, Runs, SentenceIds
 from saywhere.metrics.captions._tokenize import ptb_words
 
 Variant = Literal["D", "plain"]
@@ -117,14 +117,14 @@ def _finish(
     return table([NAMES[variant]], [float(score.mean())], captions.ids, score[:, None].tolist())
 
 
-def _own_frequency(runs: Runs, sentences: Sentences) -> Floats:
+def _own_frequency(runs: Runs, sentences: SentenceIds) -> Floats:
     """(g,) in how many items a reference has the n-gram. A run has a reference unless the candidate is alone in it."""
     size = np.diff(runs.run_start, append=len(runs.gram))
     alone = sentences.is_candidate[runs.sentence[runs.run_start]] & (size == 1)
     return np.bincount(runs.gram[runs.run_start[~alone]], minlength=int(runs.gram[-1]) + 1).astype(np.float64)
 
 
-def _given_frequency(runs: Runs, sentences: Sentences, n: int, df: DocumentFrequency) -> Floats:
+def _given_frequency(runs: Runs, sentences: SentenceIds, n: int, df: DocumentFrequency) -> Floats:
     """(g,) the frequency of each n-gram in the given table."""
     first = np.unique(runs.gram, return_index=True)[1]
     words = sentences.word[runs.place[first][:, None] + np.arange(n)]
@@ -132,7 +132,7 @@ def _given_frequency(runs: Runs, sentences: Sentences, n: int, df: DocumentFrequ
     return np.array([df.counts.get(tuple(names[w] for w in gram), 0.0) for gram in words.tolist()], dtype=np.float64)
 
 
-def _similarity(runs: Runs, sentences: Sentences, rarity: Floats, *, clipped: bool) -> Floats:
+def _similarity(runs: Runs, sentences: SentenceIds, rarity: Floats, *, clipped: bool) -> Floats:
     """(s,) cosine of the weighted n-grams of each reference and its candidate; 0 for the candidates."""
     weight = runs.count * rarity[runs.gram]
     norm = np.sqrt(np.bincount(runs.sentence, weights=weight * weight, minlength=len(sentences.length)))
@@ -145,7 +145,7 @@ def _similarity(runs: Runs, sentences: Sentences, rarity: Floats, *, clipped: bo
     return total / np.where(bottom > 0, bottom, 1.0)
 
 
-def _length_penalty(sentences: Sentences, start: NDArray[np.int64]) -> Floats:
+def _length_penalty(sentences: SentenceIds, start: NDArray[np.int64]) -> Floats:
     """(s,) Gaussian of the difference in words between each sentence and the candidate of its item."""
     difference = sentences.length - sentences.length[start][sentences.item]
     penalty: Floats = np.exp(-(difference**2) / (2 * _SIGMA**2))

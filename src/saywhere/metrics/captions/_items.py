@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import Generic, TypedDict, TypeVar
 
 from saywhere.core.errors import InvalidValue
-from saywhere.metrics.captions._ngrams import Runs, Sentences, blank_separated, ngram_runs, spaced_sentences
+from saywhere.metrics.captions._ngrams import Runs, SentenceIds, blank_separated, ngram_runs, spaced_sentences
 from saywhere.metrics.captions._tokenize import ptb_words
 
 Id = TypeVar("Id", bound=int | str)
@@ -31,12 +31,12 @@ class CaptionSet(Generic[Id]):
     references: list[list[str]]
 
     @cached_property
-    def spaced(self) -> Sentences:
+    def spaced(self) -> SentenceIds:
         """The words as single spaces separate them."""
         return spaced_sentences(self.candidates, self.references)
 
     @cached_property
-    def sentences(self) -> Sentences:
+    def sentences(self) -> SentenceIds:
         """The words as any white space separates them, which differs for the no-break space inside a word."""
         return blank_separated(self.spaced)
 

@@ -14,7 +14,7 @@ Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
-class Sentences:
+class SentenceIds:
     """Sentences as numbers, item by item: first the candidate of the item, then its references.
 
     word: (w,) number of each word, sentence after sentence.
@@ -46,7 +46,7 @@ class Runs:
     neighbours: a *run*, whose first entry is the candidate if the candidate has the n-gram.
 
     gram: (e,) number of the n-gram, from 0.    sentence: (e,)    count: (e,)
-    place: (e,) where in `Sentences.word` the n-gram is first written in the sentence.
+    place: (e,) where in `SentenceIds.word` the n-gram is first written in the sentence.
     run: (e,) number of the run the entry is in.   run_start: (r,) its first entry.
     """
 
@@ -58,7 +58,7 @@ class Runs:
     run_start: Ints
 
 
-def spaced_sentences(candidates: Sequence[str], references: Sequence[Sequence[str]]) -> Sentences:
+def spaced_sentences(candidates: Sequence[str], references: Sequence[Sequence[str]]) -> SentenceIds:
     """Sentences whose words are what single spaces separate: "" is one empty word, and so is a second space."""
     texts = [text for one, others in zip(candidates, references, strict=True) for text in (one, *others)]
     words = " ".join(texts).split(" ")
@@ -68,7 +68,7 @@ def spaced_sentences(candidates: Sequence[str], references: Sequence[Sequence[st
     size = np.array([1 + len(others) for others in references], dtype=np.int64)
     is_candidate = np.zeros(len(length), dtype=np.bool_)
     is_candidate[np.cumsum(size) - size] = True
-    return Sentences(
+    return SentenceIds(
         np.fromiter(map(numbers.__getitem__, words), dtype=np.int64, count=len(words)),
         np.repeat(np.arange(len(length)), length),
         length,
@@ -78,7 +78,7 @@ def spaced_sentences(candidates: Sequence[str], references: Sequence[Sequence[st
     )
 
 
-def blank_separated(sentences: Sentences) -> Sentences:
+def blank_separated(sentences: SentenceIds) -> SentenceIds:
     """The same sentences with words separated by any white space and never empty."""
     pieces = [word.split() for word in sentences.vocabulary]
     if all(len(parts) == 1 for parts in pieces):
@@ -99,7 +99,7 @@ def blank_separated(sentences: Sentences) -> Sentences:
     )
 
 
-def ngram_runs(sentences: Sentences) -> list[Runs]:
+def ngram_runs(sentences: SentenceIds) -> list[Runs]:
     """Count the n-grams of n = 1 … 4 words; entry n - 1 of the list has those of n words."""
     runs = []
     place = np.arange(len(sentences.word))
@@ -133,7 +133,7 @@ def _renumbered(gram: Ints, order: Ints) -> Ints:
     return dense
 
 
-def _runs(gram: Ints, place: Ints, sentences: Sentences) -> Runs:
+def _runs(gram: Ints, place: Ints, sentences: SentenceIds) -> Runs:
     """Count equal neighbours. The input is sorted by n-gram; places ascend within one, and so do sentences."""
     sentence = sentences.sentence[place]
     entry = np.flatnonzero(_changes(gram, sentence))

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from saywhere.metrics.captions._items import Accumulator, CaptionSet, Id, ScoreTable, caption_set, table
-from saywhere.metrics.captions._ngrams import Ints, Sentences
+from saywhere.metrics.captions._ngrams import Ints, SentenceIds
 
 NAME = "ROUGE-L"
 _BETA = 1.2
@@ -64,7 +64,7 @@ def _finish(tallies: Sequence[_RougeTally[Id]]) -> ScoreTable[Id]:
     return table([NAME], [float(score.mean())], [item for t in tallies for item in t.ids], score[:, None].tolist())
 
 
-def _common_lengths(sentences: Sentences) -> Ints:
+def _common_lengths(sentences: SentenceIds) -> Ints:
     """(s,) words of the longest common subsequence of each reference and its candidate; 0 for the candidates."""
     candidate = np.flatnonzero(sentences.is_candidate)
     long = (sentences.length[candidate] > _WORD_BITS)[sentences.item]
@@ -96,7 +96,7 @@ def common_length(a: Sequence[object], b: Sequence[object]) -> int:
     return len(a) - row.bit_count()
 
 
-def _common_lengths_short(sentences: Sentences) -> Ints:
+def _common_lengths_short(sentences: SentenceIds) -> Ints:
     """As `common_length` for all references at once, one 64-bit integer for each; longer candidates give nonsense."""
     hits = _hits(sentences)
     start = sentences.start
@@ -111,7 +111,7 @@ def _common_lengths_short(sentences: Sentences) -> Ints:
     return np.where(sentences.is_candidate, 0, cleared)
 
 
-def _hits(sentences: Sentences) -> NDArray[np.uint64]:
+def _hits(sentences: SentenceIds) -> NDArray[np.uint64]:
     """(w,) for each word, the places of the same word in the candidate of its item, as bits from 0."""
     place = np.arange(len(sentences.word)) - sentences.start[sentences.sentence]
     item = sentences.item[sentences.sentence]

@@ -9,15 +9,15 @@ from typing import Protocol
 
 import numpy as np
 import torch
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from torch import Tensor
 
 from saywhere.core.errors import InvalidValue
 from saywhere.core.types import Floats32
-from saywhere.language.words import plain_words
 from saywhere.models.answerer.batch import AskedItem, PhotoItem, collate
 from saywhere.models.answerer.judgement import CANNOT_KNOW, Judgement
 from saywhere.models.answerer.network import AnswerNet, AnswerOutput
+from saywhere.models.common.answers import AnswerScore, pointing_weights, question_words
 from saywhere.models.face import Answer
 from saywhere.models.region_features import RegionFeatures
 
@@ -89,9 +89,9 @@ class QuestionAnswerer:
 
     def score(
         self, image: RegionFeatures, question: str, pointed: ArrayLike | None = None, answer: str = ""
-    ) -> AnswerScore:
+    ) -> QuestionScore:
         """How likely an answer is, as a function of the image's regions. answer: by default the likeliest."""
-        return AnswerScore(self, image, question, pointed, answer)
+        return QuestionScore(self, image, question, pointed, answer)
 
     def item(self, image: RegionFeatures, question: str, pointed: ArrayLike | None, number: int = 0) -> PhotoItem:
         """One question as the network reads it; what is wrong with it is named by its number."""
@@ -99,8 +99,8 @@ class QuestionAnswerer:
         if image.features.shape[1] != size:
             reason = f"has features of size {image.features.shape[1]}, but the network reads {size}"
             raise InvalidValue(f"image {number}", reason)
-        _check_question(question, number)
-        weights = _pointed(pointed, len(image), number)
+        question_words(question, number)
+        weights = pointing_weights(pointed, len(image), number)
         most = self.network.config.max_tokens
         [tokens] = self.encoder.states([question[: _LETTERS_A_TOKEN * most]], most=most)
         asked = AskedItem(tokens, np.zeros(0, np.int64), np.zeros(0, np.float32), weights)
@@ -138,27 +138,21 @@ class QuestionAnswerer:
         return Answer(text, verdict.probability, ranked, looked, verdict.unknown, reason=verdict.reason)
 
 
-class AnswerScore:
-    """The logit of an answer to a question as a function of the features of an image's regions.
-
-    features: (r, f). boxes_xyxy: (r, 4). attention: (r,) how much the network looks at each region. word: the answer.
-    """
+class QuestionScore(AnswerScore):
+    """The logit of an answer by a network whose words look at places."""
 
     def __init__(
         self, answerer: QuestionAnswerer, image: RegionFeatures, question: str, pointed: ArrayLike | None, answer: str
     ) -> None:
         """pointed: see `QuestionAnswerer.answer`. answer: empty for the likeliest."""
         [given] = answerer.answer([image], [question], [pointed])
-        self.word = answer if answer and answer != CANNOT_KNOW else given.ranked[0][0]
-        if self.word not in answerer.answers:
-            raise InvalidValue("answer", f"{answer!r} is none that the model knows")
-        self.answer = int(answerer.answers.targets([self.word]).argmax())
+        word = answer if answer and answer != CANNOT_KNOW else given.ranked[0][0]
+        super().__init__(answerer.answers, word, image, given)
         self.network = answerer.network
         self._batch = collate([answerer.item(image, question, pointed)], answerer.network.config.answers).to(
             self.network.device
         )
-        self.features, self.boxes_xyxy = self._batch.regions[0], image.boxes_xyxy
-        self.attention = torch.from_numpy(given.attention)
+        self.features = self._batch.regions[0]
 
     def __call__(self, features: Tensor, present: Tensor, items: Tensor) -> Tensor:  # noqa: ARG002 - as the protocol has it
         """(n,) the logit for each of (n, r, f) versions of the features, of which (n, r) are present."""
@@ -178,23 +172,3 @@ class AnswerScore:
 def open_answerer(folder: str | Path) -> QuestionAnswerer:
     """What `AnswerNet.save_pretrained` wrote, ready to answer."""
     return QuestionAnswerer(AnswerNet.from_pretrained(folder))
-
-
-def _check_question(question: object, number: int) -> None:
-    if not isinstance(question, str):
-        raise InvalidValue(f"question {number}", f"is {question!r}, not text")
-    if not plain_words(question):
-        raise InvalidValue(f"question {number}", f"{question!r} has no word")
-
-
-def _pointed(values: ArrayLike | None, places: int, number: int) -> NDArray[np.float32] | None:
-    if values is None:
-        return None
-    weights = np.asarray(values, dtype=np.float32)
-    if weights.shape != (places,):
-        raise InvalidValue(f"pointing {number}", f"has shape {weights.shape}, but its image has {places} regions")
-    if not np.isfinite(weights).all() or (weights < 0).any():
-        raise InvalidValue(f"pointing {number}", "holds a weight that is negative, NaN or infinite")
-    if not weights.any():
-        raise InvalidValue(f"pointing {number}", "points at no region", "give none to point at all of them")
-    return weights

@@ -16,7 +16,7 @@ import numpy as np
 
 from saywhere.core.errors import InvalidValue
 from saywhere.core.types import Floats
-from saywhere.language.words import plain_words
+from saywhere.language.vocabulary import plain_words
 from saywhere.models.answerer.kinds import KINDS, OTHER, answer_group, question_kind
 
 CANNOT_KNOW: Final = "I cannot know that"

@@ -1,4 +1,5 @@
-"""The answers that a network can give: those that were right often enough in training."""
+"""Questions to a network, as they are checked, and the answers that it can give: those that were right often enough in
+training."""
 
 from __future__ import annotations
 
@@ -6,14 +7,21 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from saywhere.core.answers import normalise_answer, soft_scores
 from saywhere.core.errors import InvalidValue
-from saywhere.language.vocabulary import JsonFile
+from saywhere.core.types import Floats32
+from saywhere.language.vocabulary import JsonFile, plain_words
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from saywhere.models.face import Answer
+    from saywhere.models.region_features import RegionFeatures
 
 LEAST_COUNT = 9
 """UpDn keeps answers that occur more than 8 times, which leaves 3,129 of VQA v2's."""
@@ -98,3 +106,47 @@ class AnswerVocabulary(JsonFile):
         if content["format"] != _FORMAT or not isinstance(content["answers"], list):
             raise InvalidValue("answer vocabulary", f"is not a list of answers in format {_FORMAT}")
         return cls(tuple(content["answers"]))
+
+
+class AnswerScore:
+    """The logit of an answer to a question as a function of the features of an image's regions: what is asked, without
+    the network that answers.
+
+    features: (r, f). boxes_xyxy: (r, 4). attention: (r,) how much the network looks at each region. word: the answer.
+    answer: its id.
+    """
+
+    features: Tensor
+
+    def __init__(self, answers: AnswerVocabulary, word: str, image: RegionFeatures, given: Answer) -> None:
+        """given: what the network answers by itself."""
+        import torch
+
+        if word not in answers:
+            raise InvalidValue("answer", f"{word!r} is none that the model knows")
+        self.word, self.answer = word, int(answers.targets([word]).argmax())
+        self.boxes_xyxy, self.attention = image.boxes_xyxy, torch.from_numpy(given.attention)
+
+
+def question_words(question: object, number: int) -> list[str]:
+    """The words of a question, which must have some."""
+    if not isinstance(question, str):
+        raise InvalidValue(f"question {number}", f"is {question!r}, not text")
+    words = plain_words(question)
+    if not words:
+        raise InvalidValue(f"question {number}", f"{question!r} has no word")
+    return words
+
+
+def pointing_weights(values: ArrayLike | None, regions: int, number: int) -> Floats32 | None:
+    """(r,) how much each region is pointed at; None if nothing is."""
+    if values is None:
+        return None
+    weights = np.asarray(values, dtype=np.float32)
+    if weights.shape != (regions,):
+        raise InvalidValue(f"pointing {number}", f"has shape {weights.shape}, but its image has {regions} regions")
+    if not np.isfinite(weights).all() or (weights < 0).any():
+        raise InvalidValue(f"pointing {number}", "holds a weight that is negative, NaN or infinite")
+    if not weights.any():
+        raise InvalidValue(f"pointing {number}", "points at no region", "give none to point at all of them")
+    return weights

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
-import hashlib
+from collections.abc import Mapping
 from pathlib import Path
 
+import numpy as np
 import torch
+from torch import Tensor, nn
+from torch.nn import functional
 
-from saywhere.models.eye.objective import EyeLearner
-from saywhere.models.folder import WEIGHTS
-from saywhere.vision.eye import Eye, EyeEncoder, TrunkNet
+from saywhere.assets import cache_folder, find
+from saywhere.core import InvalidFile, InvalidValue
+from saywhere.models.folder import WEIGHTS, fit, load_part, save_part
+from saywhere.provenance import sha256_of
+from saywhere.vision.eye import Eye, EyeConfig, EyeEncoder, EyeNet, Seen, TrunkNet
+from saywhere.vision.focus import NAME as TRUNK
+from saywhere.vision.focus import open_focus
 from saywhere.vision.runtime import open_runtime
 from saywhere.vision.things import Namer
 
@@ -17,17 +24,78 @@ SHIPPED = Path(__file__).parents[1] / "base" / "eye"
 """The eye of saywhere-base, whose card says what it learnt from and how good it is."""
 
 
+_KIND = "eye"
+_WORD_SHARPNESS = 10.0
+"""How much the best patches count for a word beside the others."""
+
+
+class EyeLearner(nn.Module):
+    """An eye with what it measures by: names of classes and words as vectors, and how sharply cosines with them are
+    read, for boxes, cells, words and captions.
+
+    names, words: as texts; name_vectors, word_vectors: (classes, d) and (words, d) of length 1. word_bias: (words,),
+    how often each word is said, as a logit.
+    """
+
+    name_vectors: Tensor
+    word_vectors: Tensor
+
+    def __init__(self, eye: EyeNet, names: Mapping[str, Tensor], words: Mapping[str, Tensor]) -> None:
+        super().__init__()
+        self.eye = eye
+        self.names, self.words = tuple(names), tuple(words)
+        self.box_scale, self.dense_scale, self.word_scale, self.contrast_scale = (
+            nn.Parameter(torch.tensor(float(np.log(start)))) for start in (20, 15, 10, 20)
+        )
+        self.dense_bias = nn.Parameter(torch.tensor(-6.0))
+        self.word_bias = nn.Parameter(torch.zeros(len(words)))
+        for name, some in (("name_vectors", names), ("word_vectors", words)):
+            vectors = torch.stack(list(some.values())) if some else torch.zeros(0, eye.config.text_size)
+            self.register_buffer(name, functional.normalize(vectors, dim=-1))
+
+    def forward(self, trunk_states: Tensor) -> Seen:
+        seen: Seen = self.eye(trunk_states)
+        return seen
+
+    def word_scores(self, patches: Tensor) -> Tensor:
+        """(B, W) logits that people say each word of a photo. patches: (B, n, d)."""
+        cosines = functional.normalize(patches, dim=-1) @ self.word_vectors.T
+        best = torch.logsumexp(_WORD_SHARPNESS * cosines, dim=1) - float(np.log(cosines.shape[1]))
+        scores: Tensor = self.word_scale.exp() * best / _WORD_SHARPNESS + self.word_bias
+        return scores
+
+    def save_pretrained(self, folder: str | Path, *, half: bool = False, int8: bool = False) -> None:
+        """Weights, shape, names and words into a folder. half, int8: see `save_part`; it loads as float32."""
+        texts = {"names": list(self.names), "words": list(self.words)}
+        save_part(folder, _KIND, self.eye.config.to_dict() | texts, self.state_dict(), half=half, int8=int8)
+
+    @classmethod
+    def from_pretrained(cls, source: str | Path, revision: str | None = None) -> EyeLearner:
+        """From a folder, or from the hub ("owner/name"), at rest."""
+        part = load_part(source, _KIND, revision)
+        try:
+            shape = {name: value for name, value in part.config.items() if name not in ("names", "words")}
+            config = EyeConfig(**shape)
+            texts = [{text: torch.ones(config.text_size) for text in part.config[name]} for name in ("names", "words")]
+            learner = cls(EyeNet(config), *texts)
+        except (TypeError, KeyError, InvalidValue) as error:
+            raise InvalidFile(part.folder, f"is not an eye: {error}") from error
+        fit(learner, part)
+        return learner.eval()
+
+
 def open_eye(folder: str | Path = SHIPPED, kind: str = "") -> EyeEncoder:
     """kind: of runtime, see `saywhere.vision.runtime`. The trunk's weights are fetched if they are not there."""
-    from saywhere.assets import cache_folder
-    from saywhere.vision.focus_look import open_focus
-
     learner = EyeLearner.from_pretrained(folder)
     config = learner.eye.config
-    eye = Eye(TrunkNet(open_focus().network, config), learner.eye)
+    digest = sha256_of(Path(folder) / WEIGHTS)
+    key = f"eye {digest} {config} trunk {find(TRUNK).files[0].stored_sha256}"
     example = torch.zeros(1, config.input_px, config.input_px, 3, dtype=torch.uint8)
-    run = open_runtime(eye, example, cache_folder() / "compiled", kind)
-    digest = hashlib.sha256((Path(folder) / WEIGHTS).read_bytes()).hexdigest()
+
+    def eye() -> Eye:
+        return Eye(TrunkNet(open_focus().network, config), learner.eye)
+
+    run = open_runtime(eye, key, example, cache_folder() / "compiled", kind)
     return EyeEncoder(run, config, digest, namer=namer_of(learner))
 
 

@@ -25,9 +25,9 @@ from saywhere.core.errors import InvalidFile
 from saywhere.core.types import Floats32
 from saywhere.store import Store, StoreWriter
 
-PHOTOS, NAMES, WORDS, SAID, TOLD = "photos", "names", "words", "said", "told"
-KIND, NAMES_KIND, SAID_KIND = "eye features", "class names", "words said of photos"
-TOLD_KIND = "what photos are told by"
+PHOTOS, NAMES, WORDS, CAPTION_WORDS, CAPTIONS = "photos", "names", "words", "said", "told"
+KIND, NAMES_KIND, CAPTION_WORDS_KIND = "eye features", "class names", "words said of photos"
+CAPTIONS_KIND = "what photos are told by"
 FIELDS = {
     "tapped": "int8",
     "boxes_xyxy": "float32",
@@ -47,19 +47,19 @@ class Quantiser:
     step: Floats32
 
     @classmethod
-    def fit(cls, tapped: Floats32) -> Quantiser:
+    def fit(cls, trunk_states: Floats32) -> Quantiser:
         """From (B, n, size) of some photos."""
-        spread = tapped.std(axis=(0, 1))
-        return cls(tapped.mean(axis=(0, 1)), np.maximum(spread, 1e-6) * _SPREADS / _LARGEST)
+        spread = trunk_states.std(axis=(0, 1))
+        return cls(trunk_states.mean(axis=(0, 1)), np.maximum(spread, 1e-6) * _SPREADS / _LARGEST)
 
-    def to_bytes(self, tapped: Floats32) -> NDArray[np.int8]:
+    def to_bytes(self, trunk_states: Floats32) -> NDArray[np.int8]:
         """(…, size) → the same, rounded; what lies further out than five standard deviations is brought in."""
-        rounded = np.rint((tapped - self.mean) / self.step)
+        rounded = np.rint((trunk_states - self.mean) / self.step)
         clipped: NDArray[np.int8] = np.clip(rounded, -_LARGEST, _LARGEST).astype(np.int8)
         return clipped
 
-    def to_floats(self, tapped: ArrayLike) -> Floats32:
-        values: Floats32 = np.asarray(tapped, np.float32) * self.step + self.mean
+    def to_floats(self, trunk_states: ArrayLike) -> Floats32:
+        values: Floats32 = np.asarray(trunk_states, np.float32) * self.step + self.mean
         return values
 
     def to_dict(self) -> dict[str, Any]:
@@ -72,13 +72,13 @@ class Quantiser:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class EyeItem:
-    """One photo. tapped: (1 + n, size) float32. boxes_xyxy: (m, 4) fractions; classes: (m,) numbers of names.
+    """One photo. trunk_states: (1 + n, size) float32. boxes_xyxy: (m, 4) fractions; classes: (m,) numbers of names.
 
     caption_vectors: (k, d), k may be 0. saliency: (n,) summing to 1, or None where nobody's looks were recorded.
     words: numbers of words in its captions, each as often as there are captions that have it.
     """
 
-    tapped: Floats32
+    trunk_states: Floats32
     boxes_xyxy: Floats32
     classes: NDArray[np.int64]
     caption_vectors: Floats32
@@ -93,25 +93,27 @@ def write_names(folder: Path, names: Sequence[str], vectors: Floats32, part: str
             writer.add(name, vector=vector)
 
 
-def write_said(folder: Path, said: Iterable[tuple[str, Sequence[int]]]) -> None:
+def write_caption_words(folder: Path, photo_words: Iterable[tuple[str, Sequence[int]]]) -> None:
     """For each photo's key the numbers of the words in its captions, as in `EyeItem`."""
-    with StoreWriter(folder / SAID, SAID_KIND, {"words": "int16"}, {}, resume=False) as writer:
-        for key, words in said:
+    with StoreWriter(folder / CAPTION_WORDS, CAPTION_WORDS_KIND, {"words": "int16"}, {}, resume=False) as writer:
+        for key, words in photo_words:
             writer.add(key, words=words)
 
 
-class Called(msgspec.Struct, frozen=True, array_like=True):
+class RegionNames(msgspec.Struct, frozen=True, array_like=True):
     """A box of a photo and what it may be called."""
 
     box_xyxy: tuple[float, float, float, float]
     texts: tuple[str, ...]
 
 
-def write_told(folder: Path, told: Iterable[tuple[str, Sequence[str], Sequence[Called]]]) -> None:
+def write_captions(folder: Path, photos: Iterable[tuple[str, Sequence[str], Sequence[RegionNames]]]) -> None:
     """For each photo's key its captions and what its boxes may be called."""
-    with StoreWriter(folder / TOLD, TOLD_KIND, {"captions": "json", "called": "json"}, {}, resume=False) as writer:
-        for key, captions, called in told:
-            writer.add(key, captions=captions, called=called)
+    with StoreWriter(
+        folder / CAPTIONS, CAPTIONS_KIND, {"captions": "json", "called": "json"}, {}, resume=False
+    ) as writer:
+        for key, captions, region_names in photos:
+            writer.add(key, captions=captions, called=region_names)
 
 
 def photo_writer(folder: Path, quantiser: Quantiser, trunk: dict[str, Any]) -> StoreWriter:
@@ -129,11 +131,11 @@ class EyeFeatures:
         self.names, self.words = (tuple(row.key for row in some) for some in (names, words))
         self.name_vectors = _vectors(names)
         self.word_vectors = _vectors(words) if len(words) else np.zeros((0, self.name_vectors.shape[1]), np.float32)
-        self._said = Store(Path(folder) / SAID, SAID_KIND)
+        self._caption_words = Store(Path(folder) / CAPTION_WORDS, CAPTION_WORDS_KIND)
         self._rows = [number for number, row in enumerate(self._store) if row["split"] == split]
         if not self._rows:
             raise InvalidFile(folder, f"has no photo of the split {split!r}")
-        parts = (self._store, names, words, self._said)
+        parts = (self._store, names, words, self._caption_words)
         self.fingerprint = "-".join([*(part.fingerprint for part in parts), split])
 
     def __len__(self) -> int:
@@ -148,13 +150,14 @@ class EyeFeatures:
             np.array(row["classes"], np.int64),
             self.caption_vectors(index),
             None if saliency is None else np.array(saliency, np.float32) / np.float32(max(np.sum(saliency), 1e-9)),
-            self.words_said(index),
+            self.caption_words(index),
         )
 
-    def words_said(self, index: int) -> NDArray[np.int64]:
+    def caption_words(self, index: int) -> NDArray[np.int64]:
         """Of one photo; see `EyeItem`."""
         key = self._store[self._rows[index]].key
-        return np.array(self._said.by_key(key)["words"], np.int64) if key in self._said else np.zeros(0, np.int64)
+        words = self._caption_words.by_key(key)["words"] if key in self._caption_words else ()
+        return np.array(words, np.int64)
 
     def key(self, index: int) -> str:
         """What the photo is called."""
@@ -182,9 +185,9 @@ class EyeFeatures:
         """(W,) the share of photos with captions that each word is said of."""
         counts, photos = np.zeros(len(self.words), np.int64), 0
         for index in range(len(self)):
-            said = self.words_said(index)
-            counts[np.unique(said)] += 1
-            photos += bool(len(said))
+            photo_words = self.caption_words(index)
+            counts[np.unique(photo_words)] += 1
+            photos += bool(len(photo_words))
         shares: Floats32 = ((counts + 0.5) / (photos + 1)).astype(np.float32)
         return shares
 

@@ -16,22 +16,20 @@ any one of them.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
-from pathlib import Path
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn import functional
 
-from saywhere.core import Frame, InvalidFile, InvalidValue
+from saywhere.core import Frame
 from saywhere.core.types import Floats32
+from saywhere.models.eye.encoder import EyeLearner
 from saywhere.models.eye.features import EyeItem
-from saywhere.models.folder import fit, load_part, save_part
-from saywhere.vision.eye import EyeConfig, EyeNet, Seen
+from saywhere.vision.eye import EyeConfig, Seen
 
-_KIND = "eye"
 _LEAST_COVER = 0.5
 """A cell shows what covers half of it; of a small thing, the cells that it covers nearly as much as any."""
 _NEARLY = 0.9
@@ -39,8 +37,6 @@ _TINY = 1e-6
 _CENTRAL = 0.3
 """How far something reaches is learnt where a cell is so central in it."""
 _MIDDLE = 0.7
-_WORD_SHARPNESS = 10.0
-"""How much the best patches count for a word beside the others."""
 _LARGEST_REACH = 4.0
 
 
@@ -48,15 +44,15 @@ _LARGEST_REACH = 4.0
 class EyeBatch:
     """Photos and what is known of them: B photos of n patches with c cells each, M boxes, W words.
 
-    tapped: (B, 1 + n, size). cover: (M, n, c), how much of each box lies on each cell, summing to 1. classes: (M,).
-    photos: (M,), whose box it is. shown: (B, n, c, names), 1 where a class lies on a cell. central: (B, n, c), how
-    central the cell is in the smallest box around its centre, 0 … 1. reach: (B, n, c, 4), in cells, how far that box
-    reaches. captions: (K, d), one of each photo that has any; means: (K, d), of all its captions; words: (K, W), how
-    many of them have each word; told: (K,), whose. present: (P, names), 1 where the photo has such a thing; boxed:
-    (P,), whose. saliency: (S, n); looked_at: (S,), whose.
+    trunk_states: (B, 1 + n, size). cover: (M, n, c), how much of each box lies on each cell, summing to 1. classes:
+    (M,). photos: (M,), whose box it is. shown: (B, n, c, names), 1 where a class lies on a cell. central: (B, n, c),
+    how central the cell is in the smallest box around its centre, 0 … 1. reach: (B, n, c, 4), in cells, how far that
+    box reaches. captions: (K, d), one of each photo that has any; means: (K, d), of all its captions; words: (K, W),
+    how many of them have each word; captioned: (K,), whose. present: (P, names), 1 where the photo has such a thing;
+    boxed: (P,), whose. saliency: (S, n); looked_at: (S,), whose.
     """
 
-    tapped: Tensor
+    trunk_states: Tensor
     cover: Tensor
     classes: Tensor
     photos: Tensor
@@ -66,7 +62,7 @@ class EyeBatch:
     captions: Tensor
     means: Tensor
     words: Tensor
-    told: Tensor
+    captioned: Tensor
     present: Tensor
     boxed: Tensor
     saliency: Tensor
@@ -102,30 +98,30 @@ def collate(
         cover += [shares[i] / max(shares[i].sum(), _TINY) for i in order]
         classes += [int(item.classes[i]) for i in order]
         photos += [number] * len(order)
-    told = [number for number, item in enumerate(items) if len(item.caption_vectors)]
-    chosen = [int(torch.randint(len(items[i].caption_vectors), (), generator=generator)) for i in told]
+    captioned = [number for number, item in enumerate(items) if len(item.caption_vectors)]
+    chosen = [int(torch.randint(len(items[i].caption_vectors), (), generator=generator)) for i in captioned]
     looked_at = [number for number, item in enumerate(items) if item.saliency is not None]
     boxed = [number for number, item in enumerate(items) if len(item.classes)]
     present = np.zeros((len(boxed), names), np.float32)
     for row, number in enumerate(boxed):
         present[row, items[number].classes] = 1
     size = items[0].caption_vectors.shape[1]
-    said = np.zeros((len(told), words), np.float32)
-    for row, number in enumerate(told):
+    word_counts = np.zeros((len(captioned), words), np.float32)
+    for row, number in enumerate(captioned):
         for word in items[number].words.tolist():
-            said[row, word] += 1
+            word_counts[row, word] += 1
     return EyeBatch(
-        torch.from_numpy(np.stack([item.tapped for item in items])),
+        torch.from_numpy(np.stack([item.trunk_states for item in items])),
         _rows(cover, patches, cells),
         torch.tensor(classes, dtype=torch.long),
         torch.tensor(photos, dtype=torch.long),
         shown,
         torch.from_numpy(by_patch(central, config)),
         torch.from_numpy(by_patch(reach, config)),
-        _rows([items[i].caption_vectors[one] for i, one in zip(told, chosen, strict=True)], size),
-        _rows([items[i].caption_vectors.mean(axis=0) for i in told], size),
-        torch.from_numpy(said),
-        torch.tensor(told, dtype=torch.long),
+        _rows([items[i].caption_vectors[one] for i, one in zip(captioned, chosen, strict=True)], size),
+        _rows([items[i].caption_vectors.mean(axis=0) for i in captioned], size),
+        torch.from_numpy(word_counts),
+        torch.tensor(captioned, dtype=torch.long),
         torch.from_numpy(present),
         torch.tensor(boxed, dtype=torch.long),
         _rows([s for i in looked_at if (s := items[i].saliency) is not None], patches),
@@ -148,61 +144,6 @@ class EyeWeights:
     saliency: float = 0.3
 
 
-class EyeLearner(nn.Module):
-    """An eye with what it measures by: names of classes and words as vectors, and how sharply cosines with them are
-    read, for boxes, cells, words and captions.
-
-    names, words: as texts; name_vectors, word_vectors: (classes, d) and (words, d) of length 1. word_bias: (words,),
-    how often each word is said, as a logit.
-    """
-
-    name_vectors: Tensor
-    word_vectors: Tensor
-
-    def __init__(self, eye: EyeNet, names: Mapping[str, Tensor], words: Mapping[str, Tensor]) -> None:
-        super().__init__()
-        self.eye = eye
-        self.names, self.words = tuple(names), tuple(words)
-        self.box_scale, self.dense_scale, self.word_scale, self.contrast_scale = (
-            nn.Parameter(torch.tensor(float(np.log(start)))) for start in (20, 15, 10, 20)
-        )
-        self.dense_bias = nn.Parameter(torch.tensor(-6.0))
-        self.word_bias = nn.Parameter(torch.zeros(len(words)))
-        for name, some in (("name_vectors", names), ("word_vectors", words)):
-            vectors = torch.stack(list(some.values())) if some else torch.zeros(0, eye.config.text_size)
-            self.register_buffer(name, functional.normalize(vectors, dim=-1))
-
-    def forward(self, tapped: Tensor) -> Seen:
-        seen: Seen = self.eye(tapped)
-        return seen
-
-    def word_scores(self, patches: Tensor) -> Tensor:
-        """(B, W) logits that people say each word of a photo. patches: (B, n, d)."""
-        cosines = functional.normalize(patches, dim=-1) @ self.word_vectors.T
-        best = torch.logsumexp(_WORD_SHARPNESS * cosines, dim=1) - float(np.log(cosines.shape[1]))
-        scores: Tensor = self.word_scale.exp() * best / _WORD_SHARPNESS + self.word_bias
-        return scores
-
-    def save_pretrained(self, folder: str | Path, *, half: bool = False, int8: bool = False) -> None:
-        """Weights, shape, names and words into a folder. half, int8: see `save_part`; it loads as float32."""
-        texts = {"names": list(self.names), "words": list(self.words)}
-        save_part(folder, _KIND, self.eye.config.to_dict() | texts, self.state_dict(), half=half, int8=int8)
-
-    @classmethod
-    def from_pretrained(cls, source: str | Path, revision: str | None = None) -> EyeLearner:
-        """From a folder, or from the hub ("owner/name"), at rest."""
-        part = load_part(source, _KIND, revision)
-        try:
-            shape = {name: value for name, value in part.config.items() if name not in ("names", "words")}
-            config = EyeConfig(**shape)
-            texts = [{text: torch.ones(config.text_size) for text in part.config[name]} for name in ("names", "words")]
-            learner = cls(EyeNet(config), *texts)
-        except (TypeError, KeyError, InvalidValue) as error:
-            raise InvalidFile(part.folder, f"is not an eye: {error}") from error
-        fit(learner, part)
-        return learner.eval()
-
-
 def drawn_patches(photos: int, patches: int, kept: int, generator: torch.Generator) -> Tensor:
     """(photos, kept) numbers of patches, drawn at random, for `thinned`."""
     return torch.rand(photos, patches, generator=generator).argsort(dim=1)[:, :kept]
@@ -217,7 +158,7 @@ def thinned(batch: EyeBatch, rows: Tensor) -> EyeBatch:
     saliency = batch.saliency.gather(1, rows[batch.looked_at])
     return replace(
         batch,
-        tapped=thinned_patches(batch.tapped, rows),
+        trunk_states=thinned_patches(batch.trunk_states, rows),
         cover=(cover / left.clamp(min=_TINY)[:, None, None])[seen],
         classes=batch.classes[seen],
         photos=batch.photos[seen],
@@ -228,10 +169,10 @@ def thinned(batch: EyeBatch, rows: Tensor) -> EyeBatch:
     )
 
 
-def thinned_patches(tapped: Tensor, rows: Tensor) -> Tensor:
+def thinned_patches(trunk_states: Tensor, rows: Tensor) -> Tensor:
     """(B, 1 + kept, size): the whole, and these patches of each photo."""
     photo = torch.arange(len(rows), device=rows.device)[:, None]
-    return torch.cat([tapped[:, :1], tapped[:, 1:][photo, rows]], dim=1)
+    return torch.cat([trunk_states[:, :1], trunk_states[:, 1:][photo, rows]], dim=1)
 
 
 def losses(
@@ -249,10 +190,10 @@ def losses(
             seen.kinds[batch.boxed].float(), batch.present, reduction="sum"
         )
         parts["kinds"] = there / (batch.present.sum() + 1)
-    if len(batch.told) > 1:
-        told = functional.normalize(seen.contrast[batch.told].float(), dim=-1)
-        parts["contrast"] = _contrast_loss(learner, told, batch.captions, others)
-        parts["whole"] = 1 - functional.cosine_similarity(seen.whole[batch.told].float(), batch.means).mean()
+    if len(batch.captioned) > 1:
+        captioned = functional.normalize(seen.contrast[batch.captioned].float(), dim=-1)
+        parts["contrast"] = _contrast_loss(learner, captioned, batch.captions, others)
+        parts["whole"] = 1 - functional.cosine_similarity(seen.whole[batch.captioned].float(), batch.means).mean()
         if learner.words:
             parts["words"] = _word_loss(learner, seen, batch)
     if len(batch.looked_at):
@@ -285,7 +226,7 @@ def _box_loss(learner: EyeLearner, seen: Seen, batch: EyeBatch, class_weights: T
 
 
 def _word_loss(learner: EyeLearner, seen: Seen, batch: EyeBatch) -> Tensor:
-    scores = learner.word_scores(seen.patches[batch.told])
+    scores = learner.word_scores(seen.patches[batch.captioned])
     # A word that one of five people says is half true.
     truth = (batch.words / 2).clamp(max=1)
     return functional.binary_cross_entropy_with_logits(scores.float(), truth, reduction="sum") / (truth.sum() + 1)

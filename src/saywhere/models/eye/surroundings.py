@@ -14,7 +14,8 @@ from torch import Tensor
 from torch.nn import functional
 
 from saywhere.language.surroundings import kinds_by_word
-from saywhere.models.eye.objective import EyeBatch, EyeLearner
+from saywhere.models.eye.encoder import EyeLearner
+from saywhere.models.eye.objective import EyeBatch
 from saywhere.vision.eye import Seen
 
 _SCALE = 15.0
@@ -62,12 +63,12 @@ def surroundings_loss(learner: EyeLearner, seen: Seen, batch: EyeBatch) -> tuple
     shown = torch.full(seen.saliency.shape, -1, device=seen.saliency.device)
     words = SurroundingWords(learner.words)
     nothing = seen.cells.sum() * 0
-    if not words.count or not len(batch.told):
+    if not words.count or not len(batch.captioned):
         return nothing, shown
-    cosines = words.cosines(learner, seen.patches[batch.told])
-    is_free = ~(batch.shown[batch.told] > 0).flatten(2).any(dim=2)
+    cosines = words.cosines(learner, seen.patches[batch.captioned])
+    is_free = ~(batch.shown[batch.captioned] > 0).flatten(2).any(dim=2)
     taken = surroundings_shown(cosines.detach(), words.spoken_of(batch.words), is_free)
-    shown[batch.told] = taken
+    shown[batch.captioned] = taken
     if not (taken >= 0).any():
         return nothing, shown
     return functional.cross_entropy(_SCALE * cosines.flatten(0, 1), taken.flatten(), ignore_index=-1), shown

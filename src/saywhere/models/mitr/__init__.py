@@ -10,8 +10,8 @@ skills    caption, ground, narrate, in values of `saywhere.core`
 from saywhere.core.grounded import Grounded
 from saywhere.models.mitr.batch import (
     Batch,
-    Example,
     Images,
+    NarrativeExample,
     collate,
     example,
     example_of,
@@ -28,10 +28,10 @@ from saywhere.models.region_features import RegionFeatures, open_features
 __all__ = [
     "MITR",
     "Batch",
-    "Example",
     "Grounded",
     "Images",
     "MitrConfig",
+    "NarrativeExample",
     "ObjectiveSettings",
     "RegionFeatures",
     "Skills",

@@ -60,7 +60,7 @@ class DecoderLayer(StreamLayer):
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class DecoderSource:
     """What the decoder looks at: keys and values for each layer, and their mask (B, 1, 1, n)."""
 
     keys_values: tuple[KeysValues, ...]
@@ -98,7 +98,7 @@ class Baseline(nn.Module):
     def layers(self) -> Iterator[DecoderLayer]:
         return (cast(DecoderLayer, layer) for layer in self.decoder)
 
-    def encode(self, images: Images, words: Tensor, boxes: Tensor, lengths: Tensor) -> Source:
+    def encode(self, images: Images, words: Tensor, boxes: Tensor, lengths: Tensor) -> DecoderSource:
         """Regions, and what the task is given: words (B, T) or boxes (B, T, 5)."""
         features, region_boxes, mask = region_tensors(images, self.eye, self.config.region_size)
         x = self.regions(features, region_boxes)
@@ -109,13 +109,13 @@ class Baseline(nn.Module):
         for layer in self.encoder:
             x = layer(x, as_keys(mask))
         seen = self.encoder_norm(x)
-        return Source(tuple(layer.image_attention.keys_values(seen) for layer in self.layers()), as_keys(mask))
+        return DecoderSource(tuple(layer.image_attention.keys_values(seen) for layer in self.layers()), as_keys(mask))
 
     def embed(self) -> nn.Module:
         """What embeds the decoder's input."""
         return self.trace if self.task == "trace" and self.trace is not None else self.words
 
-    def decode(self, source: Source, read: Tensor) -> Tensor:
+    def decode(self, source: DecoderSource, read: Tensor) -> Tensor:
         """(B, T, …) boxes or logits, place by place, from boxes or words shifted right."""
         x: Tensor = self.embed()(read)
         causal = causal_mask(x.shape[1], x.shape[1], x.device)
@@ -159,7 +159,7 @@ def counts(batch: Batch, task: str) -> dict[str, int]:
 class BaselineSteps(RowSteps):
     """A baseline's decoder, one place at a time, with its keys and values kept."""
 
-    def __init__(self, model: Baseline, source: Source, capacity: int) -> None:
+    def __init__(self, model: Baseline, source: DecoderSource, capacity: int) -> None:
         self.model = model
         self.stream = StreamSteps(model.layers(), source.keys_values, source.mask, capacity)
         super().__init__(len(source.mask), source.mask.device, self.stream.caches, (self.stream.seen,))
@@ -174,7 +174,7 @@ class BaselineSteps(RowSteps):
         return self.model.head(x)
 
 
-def caption(model: Baseline, source: Source, how: GenerationConfig = BEAM) -> list[Hypothesis]:
+def caption(model: Baseline, source: DecoderSource, how: GenerationConfig = BEAM) -> list[Hypothesis]:
     """Words for each image, by a "caption" or "describe" baseline."""
     if model.task == "trace":
         raise InvalidValue("baseline", "this one points, it does not speak", "make it for the task 'caption'")
@@ -182,7 +182,7 @@ def caption(model: Baseline, source: Source, how: GenerationConfig = BEAM) -> li
         return written(BaselineSteps(model, source, how.max_words or MOST_WORDS), how, len(source.mask))
 
 
-def trace(model: Baseline, source: Source, lengths: Tensor, *, hidden: bool = False) -> Tensor:
+def trace(model: Baseline, source: DecoderSource, lengths: Tensor, *, hidden: bool = False) -> Tensor:
     """(B, T, 5) a box for each word, by a "trace" baseline; zeros after the last. hidden: as in `decode.trace`."""
     if model.task != "trace":
         raise InvalidValue("baseline", "this one speaks, it does not point", "make it for the task 'trace'")

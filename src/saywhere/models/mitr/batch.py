@@ -28,7 +28,7 @@ GUIDED_BOXES = 20
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Example:
+class NarrativeExample:
     """One narrative: an image, its words, and where each of them is.
 
     words: (T,) ids. boxes: (T, 5) x1, y1, x2, y2, area; the whole image for unlocated words. located: (T,).
@@ -52,13 +52,13 @@ class Example:
 
 def example(
     image: Image, words: Sequence[str], boxes: WordBoxes, vocabulary: Vocabulary, max_words: int = 100, name: str = ""
-) -> Example:
+) -> NarrativeExample:
     """Words and their boxes as pieces: each piece has its word's box. Pieces beyond `max_words` are left out."""
     if len(words) != len(boxes):
         raise InvalidValue(f"example {name!r}", f"{len(boxes)} boxes for {len(words)} words")
     pieces = vocabulary.encode(words)
     owners = np.array(pieces.owners[:max_words], dtype=np.int64)
-    return Example(
+    return NarrativeExample(
         image,
         np.array(pieces.ids[:max_words], dtype=np.int64),
         boxes.encode()[owners].astype(np.float32),
@@ -67,7 +67,7 @@ def example(
     )
 
 
-def example_of(image: Image, narrative: Narrative, vocabulary: Vocabulary, max_words: int = 100) -> Example:
+def example_of(image: Image, narrative: Narrative, vocabulary: Vocabulary, max_words: int = 100) -> NarrativeExample:
     """A narrative with timed words and a trace, by the alignment rules of `saywhere.core`."""
     words = [word.text for word in narrative.words]
     return example(image, words, narrative.word_boxes(), vocabulary, max_words, narrative.id)
@@ -80,14 +80,14 @@ def guided_example(
     vocabulary: Vocabulary,
     max_words: int = 100,
     name: str = "",
-) -> Example:
+) -> NarrativeExample:
     """For guided captioning: key boxes in the order they are to be told, no pairing with words.
 
     No word counts as located, so only the caption is learned from it; see `trace_of` for what the network reads.
     """
     ids = vocabulary.encode(words).ids[:max_words]
     boxes = guided_boxes(key_boxes_xyxy, len(ids))
-    return Example(image, np.array(ids, dtype=np.int64), boxes, np.zeros(len(ids), dtype=np.bool_), name)
+    return NarrativeExample(image, np.array(ids, dtype=np.int64), boxes, np.zeros(len(ids), dtype=np.bool_), name)
 
 
 def guided_boxes(key_boxes_xyxy: ArrayLike, length: int) -> NDArray[np.float32]:
@@ -142,7 +142,7 @@ def trace_of(batch: Batch, guided: int = 0) -> tuple[Tensor, Tensor]:
     return torch.where(given[:, :, None], boxes, boxes.new_tensor(NOWHERE)), torch.full_like(batch.lengths, guided)
 
 
-def collate(examples: Sequence[Example]) -> Batch:
+def collate(examples: Sequence[NarrativeExample]) -> Batch:
     """Examples of any lengths and numbers of regions, padded to the longest."""
     lengths = torch.tensor([len(one.words) for one in examples])
     return Batch(

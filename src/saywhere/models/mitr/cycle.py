@@ -22,7 +22,7 @@ from saywhere.models.mitr.decode import END_ROW
 from saywhere.models.mitr.layers import ROW_OFFSET, DrawnWords, shifted_boxes
 from saywhere.models.mitr.losses import trace_loss
 from saywhere.models.mitr.network import MITR, Memory
-from saywhere.models.mitr.steps import CaptionSteps
+from saywhere.models.mitr.steps import TraceCaptionSteps
 
 LOWEST_LOG_PROBABILITY = -50.0
 """Words less likely than e^−50 count as if they were just that: an underflow must not turn into NaN."""
@@ -58,7 +58,7 @@ def drawn_caption(
 def sampled_words(model: MITR, memory: Memory, boxes: Tensor, mask: Tensor, noise: Tensor) -> Tensor:
     """(B, T + 1) ids: begin, and one word for each box of the trace, drawn by adding the noise (B, T, V + 1)."""
     with eval_mode(model):
-        steps = CaptionSteps(model, memory, boxes, mask, boxes.shape[1])
+        steps = TraceCaptionSteps(model, memory, boxes, mask, boxes.shape[1])
         drawn = [torch.full_like(mask[:, 0], BEGIN_ID - ROW_OFFSET, dtype=torch.long)]
         for place in range(boxes.shape[1]):
             scores = steps.advance(drawn[-1])

@@ -13,7 +13,7 @@ from saywhere.models.common.batches import padding_mask
 from saywhere.models.common.modes import eval_mode
 from saywhere.models.mitr.layers import BOX_SIZE, ROW_OFFSET, nowhere, shifted_boxes
 from saywhere.models.mitr.network import MITR, Memory
-from saywhere.models.mitr.steps import CaptionSteps, JointSteps, RowSteps, TraceSteps
+from saywhere.models.mitr.steps import JointSteps, RowSteps, TraceCaptionSteps, TraceSteps
 from saywhere.models.search import GenerationConfig, Hypothesis, Rules, search, uniform_draws
 
 END_ROW = END_ID - ROW_OFFSET
@@ -28,7 +28,7 @@ def caption(
     """Task 2: words along each trace. boxes: (B, N, 5); box_mask: (B, N). Tokens of the result are ids."""
     most = how.max_words or MOST_WORDS
     with eval_mode(model):
-        return written(CaptionSteps(model, memory, boxes, box_mask, most), how, len(boxes), model.vocabulary)
+        return written(TraceCaptionSteps(model, memory, boxes, box_mask, most), how, len(boxes), model.vocabulary)
 
 
 def joint(model: MITR, memory: Memory, how: GenerationConfig = BEAM) -> list[Hypothesis]:

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from saywhere.core.errors import InvalidFile, InvalidValue, UnknownName
 from saywhere.language.vocabulary import Vocabulary
-from saywhere.models.mitr.batch import Example
-from saywhere.models.prepared import PreparedFolder, PreparedItems, Saved, save_images, save_items
+from saywhere.models.mitr.batch import NarrativeExample
+from saywhere.models.prepared import PreparedFolder, PreparedIndex, PreparedItems, save_images, save_items
 from saywhere.models.region_features import RegionFeatures
 
 SPLITS = ("train", "validation", "test")
@@ -72,10 +72,10 @@ def save_prepared(
         )
         for number, one in enumerate(kept)
     ]
-    save_items(folder, Prepared.kind, _FIELDS, rows, saved, vocabulary, Saved(about))
+    save_items(folder, Prepared.kind, _FIELDS, rows, saved, vocabulary, PreparedIndex(about))
 
 
-class Prepared(PreparedFolder[Example]):
+class Prepared(PreparedFolder[NarrativeExample]):
     """A folder that `save_prepared` wrote."""
 
     kind: ClassVar[str] = "narratives"
@@ -88,13 +88,13 @@ class Prepared(PreparedFolder[Example]):
             raise InvalidFile(self.folder, f"has no narrative in the split {name!r}")
         return NarrativeItems(self, self.indices(name)[:most])
 
-    def item(self, index: int) -> Example:
+    def item(self, index: int) -> NarrativeExample:
         row = self.rows[index]
         words = row["words"].astype(np.int64)
-        return Example(self.regions(index), words, row["boxes"], row["located"], row["name"])
+        return NarrativeExample(self.regions(index), words, row["boxes"], row["located"], row["name"])
 
 
-class NarrativeItems(PreparedItems[Prepared, Example]):
+class NarrativeItems(PreparedItems[Prepared, NarrativeExample]):
     """Some narratives of a folder."""
 
     def image_name(self, index: int) -> str:

@@ -84,7 +84,7 @@ class RowSteps(Steps):
             cache.reorder(rows)
 
 
-class CaptionSteps(RowSteps):
+class TraceCaptionSteps(RowSteps):
     """Task 2: words along a trace that is read whole, once."""
 
     def __init__(self, model: MITR, memory: Memory, boxes: Tensor, box_mask: Tensor, capacity: int) -> None:

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from saywhere.core.errors import InvalidValue
 from saywhere.models.common.sums import Sums
 from saywhere.models.mitr import baseline, objective
-from saywhere.models.mitr.batch import Batch, Example, collate
+from saywhere.models.mitr.batch import Batch, NarrativeExample, collate
 from saywhere.models.mitr.config import MitrConfig
 from saywhere.models.mitr.network import MITR
 from saywhere.models.mitr.objective import ObjectiveSettings
@@ -24,7 +24,7 @@ _VALIDATION_BATCH = 50
 _VALIDATION_SEED = 0
 
 
-class ModelSection(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+class MitrModelSection(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """[model]: shape and objective. baseline: "trace", "caption" or "describe" for the paper's encoder–decoders."""
 
     width: int = 512
@@ -57,7 +57,7 @@ class ModelSection(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_o
         return MitrConfig(words=words, region_size=region_size, **shape)
 
 
-class DataSection(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+class MitrDataSection(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """[data]: a folder of prepared narratives. train, validation: at most so many narratives of each split."""
 
     folder: Path
@@ -68,10 +68,10 @@ class DataSection(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_on
 class MitrTask:
     """MITR, or one of its baselines, on prepared narratives."""
 
-    model_section: ClassVar[type[msgspec.Struct]] = ModelSection
-    data_section: ClassVar[type[msgspec.Struct]] = DataSection
+    model_section: ClassVar[type[msgspec.Struct]] = MitrModelSection
+    data_section: ClassVar[type[msgspec.Struct]] = MitrDataSection
 
-    def __init__(self, model: ModelSection, data: DataSection) -> None:
+    def __init__(self, model: MitrModelSection, data: MitrDataSection) -> None:
         self.prepared = Prepared(data.folder)
         self._train = self.prepared.split("train", data.train)
         self._validation = self.prepared.split("validation", data.validation)
@@ -92,7 +92,7 @@ class MitrTask:
     def train_items(self) -> NarrativeItems:
         return self._train
 
-    def collate(self, items: Sequence[Example], generator: torch.Generator) -> Batch:  # noqa: ARG002 - the protocol's
+    def collate(self, items: Sequence[NarrativeExample], generator: torch.Generator) -> Batch:  # noqa: ARG002 - the protocol's
         return collate(items)
 
     def losses(self, model: nn.Module, batch: Batch, generator: torch.Generator) -> Mapping[str, Tensor]:

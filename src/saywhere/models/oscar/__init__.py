@@ -8,7 +8,7 @@ decode    captions, step by step          task       how the trainer trains it
 """
 
 from saywhere.models.attended import Attended, TokenKind
-from saywhere.models.oscar.batch import CaptionBatch, Context, Reader
+from saywhere.models.oscar.batch import Context, Reader, TaggedCaptionBatch
 from saywhere.models.oscar.config import OscarConfig
 from saywhere.models.oscar.network import Oscar
 from saywhere.models.oscar.objective import MaskedObjective
@@ -20,7 +20,6 @@ from saywhere.models.tagged_regions import TaggedRegions
 __all__ = [
     "MARKERS",
     "Attended",
-    "CaptionBatch",
     "Context",
     "LevelCaption",
     "LevelCaptions",
@@ -31,6 +30,7 @@ __all__ = [
     "OscarConfig",
     "OwnWords",
     "Reader",
+    "TaggedCaptionBatch",
     "TaggedRegions",
     "TokenKind",
     "WordPieces",

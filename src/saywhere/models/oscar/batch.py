@@ -47,7 +47,7 @@ class Context(Movable):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class CaptionBatch(Movable):
+class TaggedCaptionBatch(Movable):
     """captions: (b, c) ids, [CLS] first, [SEP] last, [PAD] after. lengths: (b,) with both. levels: (b,) numbers."""
 
     context: Context
@@ -96,11 +96,11 @@ class Reader:
 
     def batch(
         self, images: Sequence[TaggedRegions], texts: Sequence[str], levels: Sequence[str], *, full: bool = False
-    ) -> CaptionBatch:
+    ) -> TaggedCaptionBatch:
         """A caption at its level about each image."""
         rows = [self.caption(text) for text in texts]
         c = self.config.caption_slots if full else max(map(len, rows), default=0)
-        return CaptionBatch(
+        return TaggedCaptionBatch(
             self.context(images, full=full),
             padded([np.array(row) for row in rows], c, self.words.pad_id),
             torch.tensor([len(row) for row in rows]),

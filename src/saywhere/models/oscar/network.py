@@ -18,7 +18,7 @@ from saywhere.language.vocabulary import Vocabulary
 from saywhere.models.attended import Attended, TokenKind
 from saywhere.models.common.batches import Packed
 from saywhere.models.common.modes import eval_mode, seeded
-from saywhere.models.oscar.batch import BOX_SIZE, CaptionBatch, Context, Reader
+from saywhere.models.oscar.batch import BOX_SIZE, Context, Reader, TaggedCaptionBatch
 from saywhere.models.oscar.config import OBJECT, OscarConfig
 from saywhere.models.oscar.layers import Layer, initialise
 from saywhere.models.oscar.mask import additive, attention_mask, twinned_mask
@@ -88,13 +88,13 @@ class Oscar(nn.Module):
     def device(self) -> torch.device:
         return self.words.weight.device
 
-    def forward(self, batch: CaptionBatch, places: Tensor) -> Tensor:
+    def forward(self, batch: TaggedCaptionBatch, places: Tensor) -> Tensor:
         """(b, k, words) scores of what stands at some places of the captions. places: (b, k), any that are there."""
         x = torch.cat([self.embed_captions(batch.captions, batch.levels), self.embed_context(batch.context)], dim=1)
         mask = attention_mask(batch.there, batch.context.there)
         return self.say(self._at(x, torch.cat([batch.there, batch.context.there], dim=1), mask, places))
 
-    def every_word(self, batch: CaptionBatch) -> Tensor:
+    def every_word(self, batch: TaggedCaptionBatch) -> Tensor:
         """(b, c − 1, words) scores of every place but [CLS], each read from a [MASK] as when a caption is written.
 
         Scores of places that are padding mean nothing.
@@ -143,7 +143,9 @@ class Oscar(nn.Module):
             raise InvalidValue("captions", f"there are {len(captions)} for {len(images)} images")
         batch = self.reader.batch(images, captions or [""] * len(images), [self.config.levels[number]] * len(images))
         if captions is None:
-            batch = CaptionBatch(batch.context, batch.captions[:, :1], torch.ones_like(batch.lengths), batch.levels)
+            batch = TaggedCaptionBatch(
+                batch.context, batch.captions[:, :1], torch.ones_like(batch.lengths), batch.levels
+            )
         parts, index = _parts(batch)
         with eval_mode(self):
             moved = batch.to(self.device)
@@ -190,7 +192,7 @@ class Oscar(nn.Module):
         return last.at(x, added, packed, rows, places)
 
 
-def _parts(batch: CaptionBatch) -> tuple[Tensor, Tensor]:
+def _parts(batch: TaggedCaptionBatch) -> tuple[Tensor, Tensor]:
     """(b, n) `TokenKind` of every place, and which tag or region it is."""
     context, there = batch.context, batch.there
     caption = torch.where(there, TokenKind.CAPTION, TokenKind.PAD)

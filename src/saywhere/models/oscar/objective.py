@@ -18,7 +18,7 @@ from torch.nn import functional
 
 from saywhere.core.errors import InvalidValue
 from saywhere.models.common.modes import seeded_dropout
-from saywhere.models.oscar.batch import CaptionBatch
+from saywhere.models.oscar.batch import TaggedCaptionBatch
 from saywhere.models.oscar.network import Oscar
 
 _MASKED, _RANDOM = 0.8, 0.1
@@ -42,7 +42,7 @@ class MaskedObjective:
         if not 0 <= self.smoothing < 1:
             raise InvalidValue("smoothing", f"is {self.smoothing}, not in [0, 1)")
 
-    def target_count(self, batch: CaptionBatch) -> int:
+    def target_count(self, batch: TaggedCaptionBatch) -> int:
         """How many words of a batch are learnt from."""
         return int((batch.lengths - 1 if self.every_word else self.hidden(batch.lengths)).sum())
 
@@ -65,7 +65,7 @@ class Hidden:
     targets: Tensor
 
 
-def hide(model: Oscar, batch: CaptionBatch, objective: MaskedObjective, generator: torch.Generator) -> Hidden:
+def hide(model: Oscar, batch: TaggedCaptionBatch, objective: MaskedObjective, generator: torch.Generator) -> Hidden:
     """Captions with words hidden, the same for the same generator."""
     captions, lengths, device = batch.captions, batch.lengths, batch.captions.device
     b, c = captions.shape
@@ -87,19 +87,19 @@ def hide(model: Oscar, batch: CaptionBatch, objective: MaskedObjective, generato
 
 
 def scores(
-    model: Oscar, batch: CaptionBatch, objective: MaskedObjective, generator: torch.Generator
+    model: Oscar, batch: TaggedCaptionBatch, objective: MaskedObjective, generator: torch.Generator
 ) -> tuple[Tensor, Tensor]:
     """(m, words) scores of the words that were hidden, and (m,) what they are."""
     if objective.every_word:
         there = batch.there[:, 1:]
         return model.every_word(batch)[there], batch.captions[:, 1:][there]
     hidden = hide(model, batch, objective, generator)
-    shown = CaptionBatch(batch.context, hidden.captions, batch.lengths, batch.levels)
+    shown = TaggedCaptionBatch(batch.context, hidden.captions, batch.lengths, batch.levels)
     return model(shown, hidden.places)[hidden.counted], hidden.targets[hidden.counted]
 
 
 def losses(
-    model: Oscar, batch: CaptionBatch, objective: MaskedObjective, generator: torch.Generator
+    model: Oscar, batch: TaggedCaptionBatch, objective: MaskedObjective, generator: torch.Generator
 ) -> Mapping[str, Tensor]:
     """The mean cross entropy of a hidden word with smoothed labels; the share said right."""
     with seeded_dropout(generator, model):
@@ -109,7 +109,7 @@ def losses(
     return {"loss": loss, "accuracy": right}
 
 
-def word_losses(model: Oscar, batch: CaptionBatch) -> tuple[Tensor, Tensor]:
+def word_losses(model: Oscar, batch: TaggedCaptionBatch) -> tuple[Tensor, Tensor]:
     """(b,) the summed negative log-likelihood of each caption's words and [SEP], and (b,) how many were said right.
 
     Each word is hidden alone and read from a [MASK] after the true words before it: what writing asks. No chance.

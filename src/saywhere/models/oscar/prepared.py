@@ -12,15 +12,14 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from saywhere.core.errors import UnknownName
-from saywhere.language.vocabulary import Vocabulary
-from saywhere.language.words import plain_words
+from saywhere.language.vocabulary import Vocabulary, plain_words
 from saywhere.models.prepared import (
     MOST_WORDS,
     NO_WORDS,
     TRAIN,
     PreparedFolder,
+    PreparedIndex,
     PreparedItems,
-    Saved,
     StoredImages,
     save_images,
     save_items,
@@ -72,7 +71,7 @@ def save_level_captions(
     rows = [(one, {"level": one.level, "text": one.text}) for one in kept]
     counts = {"given": len(given), "kept": len(kept)}
     fields = {"level": "json", "text": "json"}
-    save_items(folder, LevelCaptions.kind, fields, rows, saved, vocabulary, Saved(about, skipped, counts))
+    save_items(folder, LevelCaptions.kind, fields, rows, saved, vocabulary, PreparedIndex(about, skipped, counts))
 
 
 def _unfit(one: LevelCaption, _: int) -> str:

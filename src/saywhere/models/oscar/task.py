@@ -15,7 +15,7 @@ from saywhere.core.errors import InvalidValue
 from saywhere.models.common.modes import zero_unknown_word
 from saywhere.models.common.sums import Sums
 from saywhere.models.oscar import objective
-from saywhere.models.oscar.batch import CaptionBatch, Reader
+from saywhere.models.oscar.batch import Reader, TaggedCaptionBatch
 from saywhere.models.oscar.bert import oscar_from_bert
 from saywhere.models.oscar.config import OscarConfig
 from saywhere.models.oscar.network import Oscar
@@ -29,7 +29,7 @@ _SIZES = ("width", "layers", "heads", "feed_forward")
 _SHOWN = 5
 
 
-class ModelSection(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+class OscarModelSection(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """[model]: shape and objective.
 
     width, layers, heads, feed_forward: BERT-base's if not given; they are not given with bert or start, which have
@@ -60,7 +60,7 @@ class ModelSection(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_o
         return {name: value for name, value in given.items() if value is not None}
 
 
-class DataSection(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+class OscarDataSection(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """[data]: a folder of prepared captions. levels: which to learn; all if none is named.
 
     train, validation: at most so many captions of each split, the first ones.
@@ -75,10 +75,10 @@ class DataSection(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_on
 class OscarTask:
     """Oscar on prepared captions: from nothing, from a BERT, or from an Oscar that was trained before."""
 
-    model_section: ClassVar[type[msgspec.Struct]] = ModelSection
-    data_section: ClassVar[type[msgspec.Struct]] = DataSection
+    model_section: ClassVar[type[msgspec.Struct]] = OscarModelSection
+    data_section: ClassVar[type[msgspec.Struct]] = OscarDataSection
 
-    def __init__(self, model: ModelSection, data: DataSection) -> None:
+    def __init__(self, model: OscarModelSection, data: OscarDataSection) -> None:
         self.prepared = LevelCaptions(data.folder)
         learnt = data.levels or tuple(self.prepared.levels)
         self._train = self.prepared.split("train", learnt, data.train)
@@ -110,14 +110,14 @@ class OscarTask:
     def train_items(self) -> LevelItems:
         return self._train
 
-    def collate(self, items: Sequence[LevelItem], generator: torch.Generator) -> CaptionBatch:  # noqa: ARG002 - the protocol's
+    def collate(self, items: Sequence[LevelItem], generator: torch.Generator) -> TaggedCaptionBatch:  # noqa: ARG002 - the protocol's
         return read_items(self._reader, items)
 
-    def losses(self, model: nn.Module, batch: CaptionBatch, generator: torch.Generator) -> Mapping[str, Tensor]:
+    def losses(self, model: nn.Module, batch: TaggedCaptionBatch, generator: torch.Generator) -> Mapping[str, Tensor]:
         """The loss of a hidden word, and the share of them that is said right."""
         return objective.losses(as_oscar(model), batch, self.objective, generator)
 
-    def counts(self, batch: CaptionBatch) -> dict[str, float]:
+    def counts(self, batch: TaggedCaptionBatch) -> dict[str, float]:
         return {"loss": float(self.objective.target_count(batch))}
 
     def validate(self, model: nn.Module) -> dict[str, float]:
@@ -163,7 +163,7 @@ class OscarTask:
         return made.config, made.coding
 
 
-def read_items(reader: Reader, items: Sequence[LevelItem]) -> CaptionBatch:
+def read_items(reader: Reader, items: Sequence[LevelItem]) -> TaggedCaptionBatch:
     """Items as a batch."""
     captions = [item.caption for item in items]
     images = [item.image for item in items]

@@ -23,7 +23,7 @@ from torch.nn.functional import normalize
 from saywhere.core.errors import InvalidFile, InvalidValue, UnknownName
 from saywhere.core.types import Progress
 from saywhere.models.folder import fit, load_part, save_part
-from saywhere.models.patchioner.memory import checked_rows
+from saywhere.models.patchioner.memory import Projected, checked_rows
 
 Vectors = NDArray[np.float32]
 """Called with how many steps are done, and how many there are."""
@@ -242,3 +242,16 @@ def _turns(step: Tensor, width: int) -> Tensor:
     speeds = torch.logspace(0, math.log10(_SLOWEST_TURN), width // 2, device=step.device)
     angles = step[:, None] * speeds
     return torch.cat([angles.sin(), angles.cos()], dim=-1)
+
+
+@dataclass(frozen=True, slots=True)
+class BridgeGap:
+    """Vectors led to texts by a denoiser (Diffusion Bridge); see `Bridge.cross`."""
+
+    bridge: Bridge
+    start: int = 600
+    steps: int = 5
+
+    def close(self, vectors: ArrayLike) -> Projected:
+        crossed = self.bridge.cross(vectors, self.start, self.steps)
+        return Projected(crossed, [[] for _ in crossed])

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 from saywhere.core import InvalidValue, Nearest
-from saywhere.language.words import plain_words
+from saywhere.language.vocabulary import plain_words
 from saywhere.models.search import GenerationConfig
 
 _LONGEST = 4
@@ -69,20 +70,17 @@ class InverseFrequency:
     """How rare words and runs of up to four words are among sentences."""
 
     def __init__(self, sentences: Iterable[str]) -> None:
-        self._seen: Counter[tuple[str, ...]] = Counter()
-        count = 0
-        for sentence in sentences:
-            count += 1
-            self._seen.update({run for runs in _runs(sentence) for run in runs})
-        if not count:
+        every = [plain_words(sentence) for sentence in sentences]
+        if not every:
             raise InvalidValue("sentences", "there are none")
-        self._most = math.log(count)
+        self._seen = Counter(chain.from_iterable(set(chain.from_iterable(_runs(words))) for words in every))
+        self._most = math.log(len(every))
 
     def weights(self, text: str) -> list[NgramWeights]:
         """For runs of 1, 2, 3 and 4 words: how often × how rare each is."""
         return [
-            {run: times * (self._most - math.log(max(1, self._seen[run]))) for run, times in runs.items()}
-            for runs in _runs(text)
+            {run: times * (self._most - math.log(max(1, self._seen[run]))) for run, times in Counter(runs).items()}
+            for runs in _runs(plain_words(text))
         ]
 
 
@@ -118,6 +116,7 @@ def _length(ngrams: NgramWeights) -> float:
     return math.sqrt(sum(value * value for value in ngrams.values())) or 1.0
 
 
-def _runs(text: str) -> list[Counter[tuple[str, ...]]]:
-    words = plain_words(text)
-    return [Counter(zip(*(words[i:] for i in range(size)), strict=False)) for size in range(1, _LONGEST + 1)]
+def _runs(words: Sequence[str]) -> list[Iterator[tuple[str, ...]]]:
+    """All runs of 1, 2, 3 and 4 words."""
+    later = [words[start:] for start in range(_LONGEST)]
+    return [zip(*later[:size], strict=False) for size in range(1, _LONGEST + 1)]

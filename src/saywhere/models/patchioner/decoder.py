@@ -24,7 +24,7 @@ from saywhere.models.common.kv_cache import KVCache
 from saywhere.models.common.modes import eval_mode, seeded
 from saywhere.models.folder import fit, load_part, save_part
 from saywhere.models.patchioner.config import DecoderConfig
-from saywhere.models.patchioner.layers import Block, PhotoKeys, as_vectors, initialise, unit
+from saywhere.models.patchioner.layers import DecoderBlock, PhotoKeys, as_vectors, initialise, unit
 from saywhere.models.search import (
     GREEDY,
     GenerationConfig,
@@ -50,7 +50,7 @@ _LEAST_WEIGHT = 0.02
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Reading:
+class PhotoStates:
     """Photos to attend to, each for equally many texts, side by side.
 
     states: (photos, 1 + n, s) hidden states, the whole first. weights: (texts, n), how much each patch counts for each
@@ -65,9 +65,9 @@ class Reading:
         most = self.weights.amax(dim=1, keepdim=True).clamp(min=1e-12)
         return functional.pad((self.weights / most + _LEAST_WEIGHT).clamp(max=1).log(), (1, 0))
 
-    def rows(self, group: Sequence[int]) -> Reading:
+    def rows(self, group: Sequence[int]) -> PhotoStates:
         """The same photo for some of its texts."""
-        return Reading(self.states, self.weights[list(group)])
+        return PhotoStates(self.states, self.weights[list(group)])
 
 
 class PrefixDecoder(nn.Module):
@@ -86,7 +86,7 @@ class PrefixDecoder(nn.Module):
         self.words = nn.Embedding(FIRST_PIECE_ID + config.words, config.width)
         self.positions = nn.Embedding(config.places, config.width)
         self.blocks = nn.ModuleList(
-            Block(config.width, config.heads, config.feed_forward, config.dropout, config.states_size)
+            DecoderBlock(config.width, config.heads, config.feed_forward, config.dropout, config.states_size)
             for _ in range(config.layers)
         )
         self.norm = nn.LayerNorm(config.width)
@@ -105,22 +105,22 @@ class PrefixDecoder(nn.Module):
         return self.config.vector_size
 
     def forward(
-        self, vectors: Tensor, words: Tensor, extra: Tensor | None = None, reading: Reading | None = None
+        self, vectors: Tensor, words: Tensor, extra: Tensor | None = None, photo_states: PhotoStates | None = None
     ) -> Tensor:
         """(m, t, V + 1) scores of what follows each of (m, t) ids. vectors: (m, d), of any length but 0.
 
         words: each row an optional prompt, then BEGIN_ID, then the text; padded at the end with PAD_ID.
         """
-        return self.say(self.read(vectors, words, extra, reading))
+        return self.say(self.read(vectors, words, extra, photo_states))
 
     def read(
-        self, vectors: Tensor, words: Tensor, extra: Tensor | None = None, reading: Reading | None = None
+        self, vectors: Tensor, words: Tensor, extra: Tensor | None = None, photo_states: PhotoStates | None = None
     ) -> Tensor:
         """(m, t, width) the state after each of (m, t) ids; what comes after padding means nothing."""
         x = self._embedded(vectors, words, extra)
         packed = Packed.of(functional.pad(words != PAD_ID, (x.shape[1] - words.shape[1], 0), value=True))
         x = packed.pack(x)
-        for block, photo in zip(self.blocks, self.photo_keys(reading), strict=True):
+        for block, photo in zip(self.blocks, self.photo_keys(photo_states), strict=True):
             x = block(x, packed=packed, photo=photo)
         return packed.unpack(self.norm(x))[:, self.config.before_words :]
 
@@ -128,16 +128,16 @@ class PrefixDecoder(nn.Module):
         """(…, V + 1) scores from (…, width) states."""
         return functional.linear(states, self.words.weight[END_ID:])
 
-    def photo_keys(self, reading: Reading | None) -> list[PhotoKeys | None]:
+    def photo_keys(self, photo_states: PhotoStates | None) -> list[PhotoKeys | None]:
         """What each block reads of the photos."""
-        if (reading is None) == (self.config.states_size > 0):
+        if (photo_states is None) == (self.config.states_size > 0):
             expected = f"hidden states of {self.config.states_size} numbers" if self.config.states_size else "no states"
             raise InvalidValue("reading", f"this decoder was made for {expected}")
-        if reading is None:
+        if photo_states is None:
             return [None] * len(self.blocks)
-        bias = reading.bias()
-        looks = [block.look for block in self.blocks if isinstance(block, Block) and block.look is not None]
-        return [look.photo(reading.states, bias) for look in looks]
+        bias = photo_states.bias()
+        looks = [block.look for block in self.blocks if isinstance(block, DecoderBlock) and block.look is not None]
+        return [look.photo(photo_states.states, bias) for look in looks]
 
     def loss(
         self,
@@ -145,7 +145,7 @@ class PrefixDecoder(nn.Module):
         words: Tensor,
         extra: Tensor | None = None,
         smoothing: float = 0.0,
-        reading: Reading | None = None,
+        photo_states: PhotoStates | None = None,
     ) -> Tensor:
         """The mean cross entropy of the pieces and ends of all texts. words: as in `forward`, ends included.
 
@@ -153,7 +153,7 @@ class PrefixDecoder(nn.Module):
         """
         read, said = words[:, :-1], words[:, 1:]
         counted = text_places(words)
-        states = self.read(vectors, read, extra, reading)[counted]
+        states = self.read(vectors, read, extra, photo_states)[counted]
         # Only places that count are brought to the vocabulary, which is most of the work.
         return functional.cross_entropy(self.say(states), said[counted] - END_ID, label_smoothing=smoothing)
 
@@ -163,13 +163,13 @@ class PrefixDecoder(nn.Module):
         how: GenerationConfig = GREEDY,
         prompts: Sequence[str] | None = None,
         extra: ArrayLike | None = None,
-        reading: Reading | None = None,
+        photo_states: PhotoStates | None = None,
     ) -> list[Written]:
         """A text for each of (m, d) vectors: the same whether it is written alone or among others.
 
         prompts: for each vector a text to start from, "" for none; for a decoder that learnt with prompts.
-        extra: (m, e) second vectors, for a decoder that has them. reading: the one photo that all vectors are of, for a
-        decoder that attends to it.
+        extra: (m, e) second vectors, for a decoder that has them. photo_states: of the one photo that all vectors
+        are of, for a decoder that attends to it.
         """
         rows = as_vectors(vectors, "vectors", self.config.vector_size)
         seconds = self._checked_extra(extra, len(rows))
@@ -178,7 +178,7 @@ class PrefixDecoder(nn.Module):
         with eval_mode(self):
             for group in _groups([len(begin) for begin in begins], self._at_once(how)):
                 second = None if seconds is None else seconds[group].to(self.device)
-                part = None if reading is None else reading.rows(group)
+                part = None if photo_states is None else photo_states.rows(group)
                 said = self._search(rows[group].to(self.device), [begins[i] for i in group], second, how, part)
                 for i, one in zip(group, said, strict=True):
                     texts[i] = self._written(one)
@@ -190,7 +190,7 @@ class PrefixDecoder(nn.Module):
         count: int,
         how: GenerationConfig,
         prompts: Sequence[str] | None = None,
-        reading: Reading | None = None,
+        photo_states: PhotoStates | None = None,
     ) -> list[list[Written]]:
         """`count` texts for each of (m, d) vectors: what `write` draws with the seed of `how` and those that follow."""
         if how.method != "nucleus":
@@ -210,8 +210,8 @@ class PrefixDecoder(nn.Module):
                 again = rows[group].repeat_interleave(count, dim=0).to(self.device)
                 begin = torch.tensor([begins[i] for i in group for _ in range(count)], device=self.device)
                 drawn = torch.cat([draws[begins[i]] for i in group])
-                part = None if reading is None else reading.rows([i for i in group for _ in range(count)])
-                said = search(self.steps(again, begin, most, reading=part), self._rules(how, most), drawn)
+                part = None if photo_states is None else photo_states.rows([i for i in group for _ in range(count)])
+                said = search(self.steps(again, begin, most, photo_states=part), self._rules(how, most), drawn)
                 for place, i in enumerate(group):
                     texts[i] = [self._written(one) for one in said[place * count : (place + 1) * count]]
         return texts
@@ -248,11 +248,16 @@ class PrefixDecoder(nn.Module):
         return begins
 
     def steps(
-        self, vectors: Tensor, words: Tensor, most: int, extra: Tensor | None = None, reading: Reading | None = None
+        self,
+        vectors: Tensor,
+        words: Tensor,
+        most: int,
+        extra: Tensor | None = None,
+        photo_states: PhotoStates | None = None,
     ) -> Steps:
-        """This decoder after (m, d) vectors and (m, t) ids, ready to go on for at most `most` words. reading: of one
-        photo."""
-        return _DecoderSteps(self, self._embedded(vectors, words, extra), most, self.photo_keys(reading))
+        """This decoder after (m, d) vectors and (m, t) ids, ready to go on for at most `most` words. photo_states: of
+        one photo."""
+        return _DecoderSteps(self, self._embedded(vectors, words, extra), most, self.photo_keys(photo_states))
 
     @property
     def device(self) -> torch.device:
@@ -281,11 +286,11 @@ class PrefixDecoder(nn.Module):
         begins: list[tuple[int, ...]],
         extra: Tensor | None,
         how: GenerationConfig,
-        reading: Reading | None,
+        photo_states: PhotoStates | None,
     ) -> list[Hypothesis]:
         most = how.most_words(self.config.max_words)
         words = torch.tensor(begins, device=vectors.device)
-        steps = self.steps(vectors, words, most, extra, reading)
+        steps = self.steps(vectors, words, most, extra, photo_states)
         rules = self._rules(how, most)
         if how.method != "nucleus":
             return search(steps, rules)

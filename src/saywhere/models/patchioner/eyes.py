@@ -14,12 +14,11 @@ from saywhere.core import BoxSet, InvalidValue, Region, WholeImage
 from saywhere.core.types import Floats32
 from saywhere.models.common.overlaps import overlaps
 from saywhere.models.patchioner.aggregation import region_weights
-from saywhere.models.patchioner.alignment import Alignment
 from saywhere.models.patchioner.tags import ClassNames, Tags
 from saywhere.vision.view import Encoder, View
 
 if TYPE_CHECKING:
-    from saywhere.vision.eye import EyeEncoder
+    from saywhere.models.patchioner.alignment import Alignment
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +60,6 @@ class AlignedView:
     """A view in the space of texts. tags: for views with things found. classes: for encoders with a classifier.
 
     alignment: of the encoder's patches with texts; None for an encoder whose patches are such vectors already.
-    kinds: of things that may have been found; those that tags name, if there are any.
     """
 
     def __init__(
@@ -71,10 +69,11 @@ class AlignedView:
         tags: Tags | None = None,
         classes: ClassNames | None = None,
         blend: Blend | None = None,
-        kinds: Sequence[str] = (),
     ) -> None:
         self.view, self.alignment, self.tags, self.classes = view, alignment, tags, classes
-        self.blend, self.kinds = blend or Blend(), tuple(kinds) if tags is None else tags.names
+        self.blend = blend or Blend()
+        # Of things that may have been found: by the detector, or by an encoder that tells what is there.
+        self.kinds = tuple(view.present) if tags is None else tags.names
         aligned = view.patches if alignment is None else alignment.patches(view.patches)
         self._aligned = aligned.reshape(-1, aligned.shape[-1])
 
@@ -179,11 +178,13 @@ class Eyes(Protocol):
 class EncoderEyes:
     """An encoder with an alignment learnt for it, and with what names things.
 
-    detector, tags: both or none. classes: what the encoder's own classifier calls things. blend: how loud names are.
+    alignment: None for an encoder whose vectors are those of texts already; see `saywhere.vision.eye`. detector, tags:
+    what finds and names things, both or none. classes: what the encoder's own classifier calls things. blend: how loud
+    names are.
     """
 
     encoder: Encoder
-    alignment: Alignment
+    alignment: Alignment | None = None
     detector: Any = None
     tags: Tags | None = None
     classes: ClassNames | None = None
@@ -195,7 +196,7 @@ class EncoderEyes:
 
     @property
     def size(self) -> int:
-        return self.alignment.size
+        return self.encoder.size if self.alignment is None else self.alignment.size
 
     def look(self, photo: Image.Image) -> View:
         view = self.encoder.look(photo)
@@ -205,39 +206,7 @@ class EncoderEyes:
         return AlignedView(view, self.alignment, self.tags, self.classes, self.blend)
 
     def texts(self, vectors: Floats32) -> Floats32:
-        return self.alignment.texts(vectors)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class OneEye:
-    """An eye that finds things itself and whose vectors are those of texts; see `saywhere.vision.eye`.
-
-    detector, tags: what finds and names things instead of the eye, both or none. blend: how loud its names are.
-    """
-
-    encoder: EyeEncoder
-    detector: Any = None
-    tags: Tags | None = None
-    blend: Blend = Blend()
-
-    def __post_init__(self) -> None:
-        if (self.detector is None) != (self.tags is None):
-            raise InvalidValue("eyes", "a detector and tags for what it finds come together")
-
-    @property
-    def size(self) -> int:
-        return self.encoder.size
-
-    def look(self, photo: Image.Image) -> View:
-        view = self.encoder.look(photo)
-        return view if self.detector is None else view.with_found(self.detector.find(photo))
-
-    def align(self, view: View) -> AlignedView:
-        kinds = () if self.encoder.namer is None else self.encoder.namer.names
-        return AlignedView(view, None, self.tags, None, self.blend, kinds)
-
-    def texts(self, vectors: Floats32) -> Floats32:
-        return _unit(vectors)
+        return _unit(vectors) if self.alignment is None else self.alignment.texts(vectors)
 
 
 def _unit(vectors: Floats32) -> Floats32:

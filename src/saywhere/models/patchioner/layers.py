@@ -57,7 +57,7 @@ class CrossAttention(nn.Module):
         return out
 
 
-class Block(nn.Module):
+class DecoderBlock(nn.Module):
     """Norm, attention to the places before; the same to a photo, if it reads one; norm, feed-forward network; each is
     added to what came in.
 

@@ -15,7 +15,7 @@ from saywhere.core import Box, Caption, InvalidValue, Region, WholeImage
 from saywhere.core.caption import OBJECT
 from saywhere.core.types import Floats32
 from saywhere.language.coco_aliases import classes_named
-from saywhere.language.words import plain_words
+from saywhere.language.vocabulary import plain_words
 from saywhere.models.common.overlaps import pointed
 from saywhere.models.face import Answer, Look, check_level, words_to_find
 from saywhere.models.patchioner.eyes import AlignedView
@@ -53,7 +53,7 @@ class SeerLook(Look):
     @cached_property
     def why_no_photo(self) -> str:
         """Why the picture is hardly a photograph, of which nothing is sure; empty if it may be one, or is not known."""
-        from saywhere.vision.plausible import why_no_photo
+        from saywhere.vision.photo import why_no_photo
 
         return "" if self.image is None else why_no_photo(self.image)
 

@@ -2,6 +2,10 @@
 
 A vector v becomes v' = Σ αᵢ mᵢ, scaled to length 1, with α = softmax(cos(v, m) / τ). The bank is read in chunks with a
 running sum, so that a bank of any size takes little memory, and the sum is exact: see `_Sum`.
+
+This is one way to close the gap between images and texts: a vector from an image becomes one that a decoder of texts
+understands. Every way treats each row on its own, so that a region gets the same alone and among others. Noise acts
+while the decoder learns and leaves nothing to do here; see `objective.noisy`.
 """
 
 from __future__ import annotations
@@ -11,7 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import torch
@@ -271,3 +275,33 @@ def unit_rows(vectors: NDArray[Any], what: str, first: int = 0) -> Vectors:
         raise InvalidValue(what, f"row {first + bad[0]} {reason}")
     scaled: Vectors = (rows / lengths).astype(np.float32)
     return scaled
+
+
+class Gap(Protocol):
+    """A way to close the gap."""
+
+    def close(self, vectors: ArrayLike) -> Projected:
+        """What goes to the decoder; `nearest` is empty lists if it came from no sentences. vectors: (m, d), not 0."""
+
+
+class Direct:
+    """Nothing is done but to bring rows to length 1."""
+
+    def close(self, vectors: ArrayLike) -> Projected:
+        rows = np.asarray(vectors)
+        if rows.ndim != 2:
+            raise InvalidValue("vectors", f"have shape {rows.shape}, not (m, d)")
+        return Projected(unit_rows(rows, "vectors"), [[] for _ in rows])
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryGap:
+    """Vectors put together again out of a bank of sentences (DeCap); see `MemoryBank.project`."""
+
+    bank: MemoryBank
+    temperature: float = 0.01
+    top: int | None = None
+    nearest: int = 5
+
+    def close(self, vectors: ArrayLike) -> Projected:
+        return self.bank.project(vectors, self.temperature, self.top, self.nearest)

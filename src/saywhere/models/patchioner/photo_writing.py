@@ -22,14 +22,14 @@ from saywhere.core import Frame
 from saywhere.core.errors import InvalidFile, InvalidValue
 from saywhere.core.types import Floats32
 from saywhere.language.surroundings import surroundings_in
-from saywhere.language.vocabulary import BEGIN_ID, END_ID, Vocabulary
-from saywhere.language.words import plain_words
+from saywhere.language.vocabulary import BEGIN_ID, END_ID, Vocabulary, plain_words
 from saywhere.models.common.batches import Movable, padded
-from saywhere.models.eye.features import TOLD, TOLD_KIND, Called, EyeFeatures, EyeItem
-from saywhere.models.eye.objective import EyeBatch, EyeLearner, thinned
+from saywhere.models.eye.encoder import EyeLearner
+from saywhere.models.eye.features import CAPTIONS, CAPTIONS_KIND, EyeFeatures, EyeItem, RegionNames
+from saywhere.models.eye.objective import EyeBatch, thinned
 from saywhere.models.eye.surroundings import surroundings_loss
 from saywhere.models.eye.task import EyeData, EyeSection, EyeTask, learner_of
-from saywhere.models.patchioner.decoder import DecoderConfig, PrefixDecoder, Reading
+from saywhere.models.patchioner.decoder import DecoderConfig, PhotoStates, PrefixDecoder
 from saywhere.models.patchioner.layers import unit
 from saywhere.store import Store
 from saywhere.vision.eye import Seen
@@ -95,7 +95,7 @@ class PhotoWriter(nn.Module):
         self.eye.save_pretrained(Path(folder) / EYE_FOLDER, half=half)
 
 
-class CalledIds(NamedTuple):
+class RegionNameIds(NamedTuple):
     """A box, the ids of each of its names, and the number of the class that its first name is; −1 for none."""
 
     box_xyxy: tuple[float, float, float, float]
@@ -110,17 +110,17 @@ class SurroundingIds(NamedTuple):
     phrase: list[int]
 
 
-_NOTHING = CalledIds((0.0, 0.0, 1.0, 1.0), [[]], -1)
+_NOTHING = RegionNameIds((0.0, 0.0, 1.0, 1.0), [[]], -1)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PhotoTexts:
-    """One photo and its texts. captions: ids of each. called: boxes with their names. surroundings: what the captions
-    say of them."""
+    """One photo and its texts. captions: ids of each. region_names: boxes with their names. surroundings: what the
+    captions say of them."""
 
     photo: EyeItem
     captions: list[list[int]]
-    called: list[CalledIds]
+    region_names: list[RegionNameIds]
     surroundings: list[SurroundingIds]
 
 
@@ -128,14 +128,14 @@ class PhotoTexts:
 class PhotoTextBatch(Movable):
     """B photos with k texts each, side by side.
 
-    tapped: (B, 1 + n, size). cells: (B * k, rows, cols), how much of a text's box lies on each cell; even for the
+    trunk_states: (B, 1 + n, size). cells: (B * k, rows, cols), how much of a text's box lies on each cell; even for the
     whole photo. is_whole: (B * k,). classes: (B * k,), which a detector would have named; −1 for none.
     words: (B * k, t) ids with begin and end; padding alone where there is no text. known: what an eye that learns
     beside is taught. surroundings: (B,) the kind that the last text of each photo is about, whose cells are not known
     before the photo is seen; −1 for none.
     """
 
-    tapped: Tensor
+    trunk_states: Tensor
     cells: Tensor
     is_whole: Tensor
     classes: Tensor
@@ -148,28 +148,31 @@ class PhotoTextItems:
     """Photos of a features folder that people told of, as items."""
 
     def __init__(self, folder: Path, split: str, vocabulary: Vocabulary, most_words: int) -> None:
-        self._features, self._told = EyeFeatures(folder, split), Store(folder / TOLD, TOLD_KIND)
+        self._features, self._captions = EyeFeatures(folder, split), Store(folder / CAPTIONS, CAPTIONS_KIND)
         self._vocabulary, self._most_words = vocabulary, most_words
         self._kinds = {name: number for number, name in enumerate(self._features.names)}
-        self._rows = [i for i in range(len(self._features)) if self._features.key(i) in self._told]
+        self._rows = [i for i in range(len(self._features)) if self._features.key(i) in self._captions]
         if not self._rows:
             raise InvalidFile(folder, f"has no photo of the split {split!r} that people told of")
-        self.fingerprint = f"{self._features.fingerprint}-{self._told.fingerprint}"
+        self.fingerprint = f"{self._features.fingerprint}-{self._captions.fingerprint}"
 
     def __len__(self) -> int:
         return len(self._rows)
 
     def __getitem__(self, index: int) -> PhotoTexts:
         row = self._rows[index]
-        told = self._told.by_key(self._features.key(row))
-        called = msgspec.convert(told["called"], list[Called])
+        kept = self._captions.by_key(self._features.key(row))
+        region_names = msgspec.convert(kept["called"], list[RegionNames])
         return PhotoTexts(
             self._features[row],
-            [self._ids(text) for text in told["captions"]],
-            [CalledIds(one.box_xyxy, [self._ids(text) for text in one.texts], self._kind(one)) for one in called],
+            [self._ids(text) for text in kept["captions"]],
+            [
+                RegionNameIds(one.box_xyxy, [self._ids(text) for text in one.texts], self._kind(one))
+                for one in region_names
+            ],
             [
                 SurroundingIds(one.kind, self._ids(one.phrase))
-                for text in told["captions"]
+                for text in kept["captions"]
                 for one in surroundings_in(plain_words(text))
             ],
         )
@@ -182,10 +185,10 @@ class PhotoTextItems:
     def caption_ids(self) -> Iterator[list[list[int]]]:
         """Of each photo, without reading what the trunk gave."""
         for row in self._rows:
-            yield [self._ids(text) for text in self._told.by_key(self._features.key(row))["captions"]]
+            yield [self._ids(text) for text in self._captions.by_key(self._features.key(row))["captions"]]
 
-    def _kind(self, called: Called) -> int:
-        return self._kinds.get(_ARTICLE.sub("", called.texts[0], count=1), -1)
+    def _kind(self, region_names: RegionNames) -> int:
+        return self._kinds.get(_ARTICLE.sub("", region_names.texts[0], count=1), -1)
 
     def _ids(self, text: str) -> list[int]:
         ids = self._vocabulary.encode(plain_words(text)).ids
@@ -254,11 +257,11 @@ class PhotoWriterTask:
                 cells.append(even)
                 kinds.append(_WHOLE)
                 texts.append([] if i is None else item.captions[i])
-            for i in _drawn_evenly([one.kind for one in item.called], boxes, generator):
-                box, names, kind = _NOTHING if i is None else item.called[i]
+            for i in _drawn_evenly([one.kind for one in item.region_names], boxes, generator):
+                box, names, kind = _NOTHING if i is None else item.region_names[i]
                 cells.append(_box_cells(box, side))
-                told = float(torch.rand((), generator=generator)) < self._section.named
-                kinds.append(kind if told else -1)
+                named = float(torch.rand((), generator=generator)) < self._section.named
+                kinds.append(kind if named else -1)
                 texts.append(names[_drawn(len(names), 1, generator)[0] or 0])
             if around is not None:
                 cells.append(np.zeros_like(even))
@@ -275,23 +278,23 @@ class PhotoWriterTask:
         rows = None
         if batch.known is None or self._eye_task is None:
             with torch.no_grad():
-                seen = writer.eye(batch.tapped)
+                seen = writer.eye(batch.trunk_states)
         else:
-            rows = self._eye_task.drawn_patches(len(batch.tapped), generator).to(batch.tapped.device)
+            rows = self._eye_task.drawn_patches(len(batch.trunk_states), generator).to(batch.trunk_states.device)
             thin = thinned(batch.known, rows)
-            seen = writer.eye(thin.tapped)
+            seen = writer.eye(thin.trunk_states)
             parts = self._eye_task.eye_losses(writer.eye, seen, thin, generator)
             if batch.surroundings is not None:
                 with torch.no_grad():
                     _, shown = surroundings_loss(writer.eye, seen, thin)
                 batch = with_surroundings(batch, shown, rows, batch.surroundings, generator)
-        vectors, reading = seen_texts(writer.eye, seen, batch, self._section.loudness, rows)
+        vectors, photo_states = seen_texts(writer.eye, seen, batch, self._section.loudness, rows)
         noise = torch.randn(vectors.shape, generator=generator).to(vectors)
         shifted = unit(vectors) + self._section.shift * noise
         kept = (batch.words != 0).any(dim=1)
         if not kept.any():
             return {"loss": writer.decoder.words.weight.sum() * 0, **parts}
-        said = writer.decoder.loss(shifted, batch.words, None, self._section.smoothing, reading)
+        said = writer.decoder.loss(shifted, batch.words, None, self._section.smoothing, photo_states)
         if not parts:
             return {"loss": said}
         return {**parts, "loss": parts["loss"] + self._section.words * said, "said": said.detach()}
@@ -310,10 +313,12 @@ class PhotoWriterTask:
             items = [self._validation[i] for i in range(first, min(first + _VALIDATION_BATCH, count))]
             for name, batch in (("loss", self._whole_batch(items)), ("box_loss", self._box_batch(items))):
                 moved = batch.to(next(writer.parameters()).device)
-                vectors, reading = seen_texts(writer.eye, writer.eye(moved.tapped), moved, self._section.loudness)
+                vectors, photo_states = seen_texts(
+                    writer.eye, writer.eye(moved.trunk_states), moved, self._section.loudness
+                )
                 pieces = int((moved.words[:, 1:] != 0).sum())
                 if pieces:
-                    totals[name] += pieces * float(writer.decoder.loss(vectors, moved.words, None, 0, reading))
+                    totals[name] += pieces * float(writer.decoder.loss(vectors, moved.words, None, 0, photo_states))
                     said[name] += pieces
         measures = {name: total / said[name] for name, total in totals.items() if said[name]}
         return measures if self._eye_task is None else measures | self._eye_task.validate(writer.eye)
@@ -332,14 +337,14 @@ class PhotoWriterTask:
     def _box_batch(self, items: Sequence[PhotoTexts]) -> PhotoTextBatch:
         side = self._cell_grid(items[0])
         each = range(_BOXES_MEASURED)
-        chosen = [item.called[i] if i < len(item.called) else _NOTHING for item in items for i in each]
+        chosen = [item.region_names[i] if i < len(item.region_names) else _NOTHING for item in items for i in each]
         cells = [_box_cells(one.box_xyxy, side) for one in chosen]
         return _batch(items, cells, [-1] * len(chosen), [one.names[0] for one in chosen])
 
     @staticmethod
     def _cell_grid(item: PhotoTexts) -> int:
         # Patches are cut in two each way; see `EyeConfig.cuts`.
-        return 2 * math.isqrt(len(item.photo.tapped) - 1)
+        return 2 * math.isqrt(len(item.photo.trunk_states) - 1)
 
 
 def with_surroundings(
@@ -369,7 +374,7 @@ def with_surroundings(
 
 def seen_texts(
     eye: EyeLearner, seen: Seen, batch: PhotoTextBatch, loudness: float, rows: Tensor | None = None
-) -> tuple[Tensor, Reading]:
+) -> tuple[Tensor, PhotoStates]:
     """(texts, d) the vector of each text's region, and the photos to attend to. rows: (B, kept), the patches that were
     seen, if not all."""
     photos, each = len(seen.whole), len(batch.is_whole) // len(seen.whole)
@@ -384,7 +389,7 @@ def seen_texts(
     vectors = torch.where(batch.is_whole.view(photos, each, 1), unit(wholes.float()), unit(means.float())).flatten(0, 1)
     names = eye.name_vectors[batch.classes.clamp(min=0)] * (batch.classes >= 0)[:, None]
     vectors = unit(vectors + loudness * names)
-    return vectors, Reading(seen.states, by_patch.sum(dim=3).flatten(0, 1))
+    return vectors, PhotoStates(seen.states, by_patch.sum(dim=3).flatten(0, 1))
 
 
 def _batch(
@@ -394,7 +399,7 @@ def _batch(
     words = [np.array([BEGIN_ID, *ids, END_ID] if ids else [], np.int64) for ids in texts]
     longest = max(2, *(len(ids) for ids in words))
     return PhotoTextBatch(
-        torch.from_numpy(np.stack([item.photo.tapped for item in items])),
+        torch.from_numpy(np.stack([item.photo.trunk_states for item in items])),
         torch.from_numpy(np.stack(cells)),
         torch.tensor([kind == _WHOLE for kind in kinds]),
         torch.tensor([max(kind, -1) for kind in kinds]),
@@ -424,7 +429,7 @@ def _drawn(count: int, wanted: int, generator: torch.Generator) -> list[int | No
 def _drawn_evenly(kinds: Sequence[int], wanted: int, generator: torch.Generator) -> list[int | None]:
     """The same, as many of each kind as there are: one dog among nine people is drawn before the second person."""
     drawn: dict[int, int] = {}
-    rounds = []
+    rounds: list[tuple[int, int, int]] = []
     for i in torch.randperm(len(kinds), generator=generator).tolist():
         drawn[kinds[i]] = drawn.get(kinds[i], 0) + 1
         rounds.append((drawn[kinds[i]], len(rounds), i))

@@ -23,8 +23,7 @@ from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 from saywhere.core import InvalidFile, InvalidValue
 from saywhere.core.types import Floats32
 from saywhere.language.coco_aliases import classes_named
-from saywhere.language.vocabulary import PAD_ID, Vocabulary
-from saywhere.language.words import plain_words
+from saywhere.language.vocabulary import PAD_ID, Vocabulary, plain_words
 from saywhere.models.folder import fit, load_part, save_part
 from saywhere.models.patchioner.candidates import COLOURS, STANDING, WHOLE, Candidates, standing
 

@@ -23,13 +23,11 @@ from saywhere.core import InvalidFile, InvalidValue, UnknownName
 from saywhere.core.caption import SCENE
 from saywhere.core.types import Floats32
 from saywhere.models.face import name_of
-from saywhere.models.patchioner.alignment import LinearAlignment
 from saywhere.models.patchioner.consensus import ConsensusConfig
 from saywhere.models.patchioner.decoder import PrefixDecoder
-from saywhere.models.patchioner.eyes import Blend, EncoderEyes, Eyes, OneEye
-from saywhere.models.patchioner.gap import Direct, MemoryGap
+from saywhere.models.patchioner.eyes import Blend, EncoderEyes, Eyes
 from saywhere.models.patchioner.look import SeerLook
-from saywhere.models.patchioner.memory import MemoryBank
+from saywhere.models.patchioner.memory import Direct, MemoryBank, MemoryGap
 from saywhere.models.patchioner.seer_config import EYE, SeerConfig, read_config, save_config
 from saywhere.models.patchioner.tags import ClassNames, Tags
 from saywhere.models.patchioner.writers import Generation, MemoryWriter, RegionWriter, VectorWriter, reads_photos
@@ -196,9 +194,7 @@ def _open_referrer(folder: Path) -> Referrer:
     return Referrer.from_pretrained(folder)
 
 
-def open_eyes(
-    folder: Path, config: SeerConfig, *, encoder: Encoder | None = None, detector: Any = None
-) -> EncoderEyes | OneEye:
+def open_eyes(folder: Path, config: SeerConfig, *, encoder: Encoder | None = None, detector: Any = None) -> EncoderEyes:
     """The eyes of a seer's folder. encoder, detector: instead of those it names."""
     from saywhere.vision import open_encoder
 
@@ -210,7 +206,9 @@ def open_eyes(
     if config.encoder == EYE and encoder is None:
         from saywhere.models.eye.encoder import open_eye
 
-        return OneEye(open_eye(folder / EYE), detector, tags, Blend(**config.blend))
+        return EncoderEyes(open_eye(folder / EYE), None, detector, tags, None, Blend(**config.blend))
+    from saywhere.models.patchioner.alignment import LinearAlignment
+
     looking: Any = encoder or open_encoder(config.encoder, config.input_px)
     return EncoderEyes(
         looking,

@@ -11,7 +11,7 @@ import msgspec
 from saywhere.atomic import write_atomic
 from saywhere.core import InvalidFile, InvalidValue, UnknownName
 from saywhere.models.patchioner.eyes import Blend
-from saywhere.models.patchioner.levels import check_names
+from saywhere.models.patchioner.writers import check_names
 
 CONFIG = "seer.json"
 GAPS = ("memory", "direct")

@@ -24,12 +24,11 @@ from saywhere.language.vocabulary import END_ID
 from saywhere.models.common.modes import eval_mode
 from saywhere.models.face import check_level
 from saywhere.models.patchioner.alignment import Alignment, LinearAlignment, Talk2DinoAlignment
-from saywhere.models.patchioner.decoder import PrefixDecoder, Reading
+from saywhere.models.patchioner.decoder import PhotoStates, PrefixDecoder
 from saywhere.models.patchioner.eyes import Names
-from saywhere.models.patchioner.gap import Direct, Gap, MemoryGap
 from saywhere.models.patchioner.layers import unit
-from saywhere.models.patchioner.memory import MemoryBank
-from saywhere.models.patchioner.writers import MemoryWriter, reading_of, reads_photos
+from saywhere.models.patchioner.memory import Direct, Gap, MemoryBank, MemoryGap
+from saywhere.models.patchioner.writers import MemoryWriter, photo_states_of, reads_photos
 
 if TYPE_CHECKING:
     from saywhere.models.patchioner.look import SeerLook
@@ -139,18 +138,18 @@ class WordScore:
         said = torch.tensor(word.pieces, device=self.writer.device)
         with_gradients = torch.is_grad_enabled()
         with eval_mode(self.writer), torch.set_grad_enabled(with_gradients):
-            states = self.writer.read(closed.to(self.writer.device), read, None, self._reading(shares))
+            states = self.writer.read(closed.to(self.writer.device), read, None, self._photo_states(shares))
             states = states[:, -len(word.pieces) :]
             likely = self.writer.say(states).log_softmax(dim=-1)
         each = likely.gather(2, (said - END_ID).expand(len(closed), -1)[:, :, None])
         return each.sum(dim=(1, 2))
 
-    def _reading(self, shares: Tensor) -> Reading | None:
+    def _photo_states(self, shares: Tensor) -> PhotoStates | None:
         if self._seen is None:
             return None
         weights = torch.zeros(len(shares), self.grid[0] * self.grid[1])
         weights[:, self.cells] = shares.detach().float()
-        return reading_of(self._seen, weights.view(-1, *self.grid).numpy())
+        return photo_states_of(self._seen, weights.view(-1, *self.grid).numpy())
 
 
 def remembered(vectors: Tensor, gap: MemoryGap) -> Tensor:

@@ -23,17 +23,19 @@ from saywhere.core.types import Floats32
 from saywhere.language.coco_aliases import classes_named
 from saywhere.models.face import check_level
 from saywhere.models.patchioner.consensus import ConsensusConfig, InverseFrequency, consensus
-from saywhere.models.patchioner.decoder import PrefixDecoder, Reading
+from saywhere.models.patchioner.decoder import PhotoStates, PrefixDecoder
 from saywhere.models.patchioner.eyes import AlignedView, is_scene
-from saywhere.models.patchioner.gap import Direct, Gap
-from saywhere.models.patchioner.levels import ABOUT_PEOPLE, PERSON, check_names, check_prompts
-from saywhere.models.patchioner.memory import MemoryBank, Projected
+from saywhere.models.patchioner.memory import Direct, Gap, MemoryBank, Projected
 from saywhere.models.search import GenerationConfig, Writer, Written
 
 Generation = GenerationConfig | ConsensusConfig
 """How words are chosen."""
 _ECHO = re.compile(r"\b(\w+) (?:and|with) (?:an? |the )?\1\b")
 """Says a thing twice: a hat and a hat."""
+ABOUT_PEOPLE = ("action", "rationale")
+"""Levels that suppose that someone is to be seen; all of HL's photos show people."""
+PERSON = "person"
+"""What the detector calls people."""
 _LEAST_PERSON = 0.1
 """What people do is said only of people who may be there."""
 _HARDLY = 0.2
@@ -142,12 +144,12 @@ class MemoryWriter:
         self, seen: AlignedView, vectors: Floats32, regions: Sequence[Region], how: Generation, level: str
     ) -> list[Caption]:
         decoder = self.at(level).decoder
-        reading = reading_of(seen, seen.weights(regions)) if reads_photos(decoder) else None
+        photo_states = photo_states_of(seen, seen.weights(regions)) if reads_photos(decoder) else None
         believable = partial(self.believable, seen)
-        told_by = np.array(vectors)
-        told_by[[isinstance(region, WholeImage) for region in regions]] = seen.contrast()
+        remembered_by = np.array(vectors)
+        remembered_by[[isinstance(region, WholeImage) for region in regions]] = seen.contrast()
         written, closed = self.write(
-            vectors, how, level=level, reading=reading, believable=believable, remembered=told_by
+            vectors, how, level=level, photo_states=photo_states, believable=believable, remembered=remembered_by
         )
         nearest = closed.nearest if any(closed.nearest) else self.bank.project(vectors).nearest
         supposed = level not in ABOUT_PEOPLE or may_have_people(seen)
@@ -186,12 +188,12 @@ class MemoryWriter:
         how: Generation,
         gap: Gap | None = None,
         level: str = OBJECT,
-        reading: Reading | None = None,
+        photo_states: PhotoStates | None = None,
         believable: Callable[[str], bool] | None = None,
         remembered: Floats32 | None = None,
     ) -> tuple[list[Written], Projected]:
         """A text for each of (m, d) vectors of length 1, and what was made of the vectors before. gap: how to close
-        it; by default as the level has it. reading: the photo, for a decoder that attends to it. believable:
+        it; by default as the level has it. photo_states: the photo, for a decoder that attends to it. believable:
         which texts are chosen before others. remembered: (m, d) what to fetch the memory's sentences by, if not by the
         vectors."""
         writer = self.at(level)
@@ -199,14 +201,16 @@ class MemoryWriter:
         prompts = None if level == OBJECT else (level,) * len(vectors)
         if isinstance(how, GenerationConfig):
             if isinstance(decoder, PrefixDecoder):
-                return decoder.write(closed.vectors, how, prompts, reading=reading), closed
+                return decoder.write(closed.vectors, how, prompts, photo_states=photo_states), closed
             return decoder.write(closed.vectors, how, prompts), closed
         if not isinstance(decoder, PrefixDecoder):
             kind = type(decoder).__name__
             raise InvalidValue("consensus", f"needs a writer that draws several texts, not a {kind}")
         ways = [closed.vectors] if np.array_equal(closed.vectors, vectors) else [closed.vectors, vectors]
-        careful = zip(*(decoder.write(rows, how.careful, prompts, reading=reading) for rows in ways), strict=True)
-        drawn = decoder.draw(closed.vectors, how.draws, how.drawing, prompts, reading)
+        careful = zip(
+            *(decoder.write(rows, how.careful, prompts, photo_states=photo_states) for rows in ways), strict=True
+        )
+        drawn = decoder.draw(closed.vectors, how.draws, how.drawing, prompts, photo_states)
         near_each = self.bank.project(
             vectors if remembered is None else remembered, nearest=_FETCHED * how.nearest
         ).nearest
@@ -225,12 +229,33 @@ def reads_photos(decoder: Writer) -> bool:
     return isinstance(decoder, PrefixDecoder) and decoder.config.states_size > 0
 
 
-def reading_of(seen: AlignedView, weights: Floats32) -> Reading:
+def photo_states_of(seen: AlignedView, weights: Floats32) -> PhotoStates:
     """What such a decoder reads, for regions of (m, rows, cols) weights."""
     by_state = seen.state_weights(weights)
-    return Reading(torch.from_numpy(np.array(seen.view.states))[None], torch.from_numpy(by_state))
+    return PhotoStates(torch.from_numpy(np.array(seen.view.states))[None], torch.from_numpy(by_state))
 
 
 def may_have_people(seen: AlignedView) -> bool:
     """Whether a person may be there, or could not have been found."""
     return seen.presence(PERSON) > _LEAST_PERSON
+
+
+def check_names(levels: Sequence[str]) -> None:
+    """Refuse names that cannot be levels above objects."""
+    if OBJECT in levels:
+        raise InvalidValue("levels", f"{OBJECT!r} is told by the model's own writer", "name only those above it")
+    if len(set(levels)) < len(levels):
+        raise InvalidValue("levels", f"one comes twice: {', '.join(levels)}")
+    if any(not level.strip() for level in levels):
+        raise InvalidValue("levels", "one has no name")
+
+
+def check_prompts(levels: Sequence[str], writer: Writer) -> None:
+    """Refuse a writer that cannot read the levels' names."""
+    if not isinstance(writer, PrefixDecoder):
+        return
+    begins = writer.begins(levels, len(levels))
+    # A word that it does not know would be the same prompt as any other.
+    strange = [level for level, begin in zip(levels, begins, strict=True) if writer.vocabulary.unknown_id in begin]
+    if strange:
+        raise InvalidValue("levels", f"their writer does not know the word {strange[0]!r}")

@@ -11,9 +11,8 @@ from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 
 from saywhere.core.errors import InvalidValue
-from saywhere.language.vocabulary import Vocabulary
-from saywhere.language.words import plain_words
-from saywhere.models.common.answers import AnswerVocabulary
+from saywhere.language.vocabulary import Vocabulary, plain_words
+from saywhere.models.common.answers import AnswerScore, AnswerVocabulary, pointing_weights, question_words
 from saywhere.models.common.batches import padded
 from saywhere.models.face import Answer
 from saywhere.models.region_features import RegionFeatures
@@ -45,9 +44,9 @@ class Answerer:
 
     def score(
         self, image: RegionFeatures, question: str, pointed: ArrayLike | None = None, answer: str = ""
-    ) -> AnswerScore:
+    ) -> UpDnAnswerScore:
         """How likely an answer is, as a function of the image's regions. answer: by default the one that is given."""
-        return AnswerScore(self, image, question, pointed, answer)
+        return UpDnAnswerScore(self, image, question, pointed, answer)
 
     def answer(
         self,
@@ -63,8 +62,13 @@ class Answerer:
         if len(images) != len(questions) or (pointed is not None and len(pointed) != len(images)):
             counts = f"{len(images)} images, {len(questions)} questions"
             raise InvalidValue("questions", f"{counts}, {len(images if pointed is None else pointed)} pointings")
-        words = [_words(question, i) for i, question in enumerate(questions)]
-        weights = [_pointed(None if pointed is None else pointed[i], image, i) for i, image in enumerate(images)]
+        words = [question_words(question, i) for i, question in enumerate(questions)]
+        given = [None] * len(images) if pointed is None else pointed
+        weights = [
+            np.ones(len(image), np.float32) if one is None else one
+            for i, image in enumerate(images)
+            for one in [pointing_weights(given[i], len(image), i)]
+        ]
         found: list[Answer] = []
         for first in range(0, len(images), _BATCH):
             part = slice(first, first + _BATCH)
@@ -96,30 +100,22 @@ class Answerer:
         return Answer(*ranked[0], ranked, attention.cpu().numpy(), unknown, tuple(words[len(ids) :]))
 
 
-class AnswerScore:
-    """The logit of an answer to a question as a function of the features of an image's regions.
-
-    features: (r, f). boxes_xyxy: (r, 4). attention: (r,) how much the network looks at each region. word: the answer.
-    """
+class UpDnAnswerScore(AnswerScore):
+    """The logit of an UpDn network's answer."""
 
     def __init__(
         self, answerer: Answerer, image: RegionFeatures, question: str, pointed: ArrayLike | None, answer: str
     ) -> None:
         """pointed: see `Answerer.answer`. answer: empty for the one that is given."""
         [given] = answerer.answer([image], [question], [pointed])
-        self.word = answer or given.text
-        if self.word not in answerer.answers:
-            raise InvalidValue("answer", f"{answer!r} is none that the model knows")
-        self.answer = int(answerer.answers.targets([self.word]).argmax())
+        super().__init__(answerer.answers, answer or given.text, image, given)
         self.network = answerer.network
         device = self.network.device
         words = plain_words(question)[: self.network.config.max_words]
         self.question = torch.tensor([answerer.vocabulary.encode(words).ids], device=device)
-        self.features, boxes = (torch.tensor(one, device=device) for one in (image.features, image.boxes_xyxy))
-        self.boxes, self.boxes_xyxy = boxes, image.boxes_xyxy
+        self.features, self.boxes = (torch.tensor(one, device=device) for one in (image.features, image.boxes_xyxy))
         weights = None if pointed is None else np.asarray(pointed, dtype=np.float32)
         self.pointed = None if weights is None else torch.tensor(weights, device=device)
-        self.attention = torch.from_numpy(given.attention)
 
     def __call__(self, features: Tensor, present: Tensor, items: Tensor) -> Tensor:  # noqa: ARG002 - as the protocol has it
         """(n,) the logit for each of (n, r, f) versions of the features, of which (n, r) are present."""
@@ -138,26 +134,3 @@ class AnswerScore:
 def open_answerer(folder: str | Path) -> Answerer:
     """What `UpDnVqa.save_pretrained` wrote, ready to answer."""
     return Answerer(UpDnVqa.from_pretrained(folder))
-
-
-def _words(question: str, number: int) -> list[str]:
-    if not isinstance(question, str):
-        raise InvalidValue(f"question {number}", f"is {question!r}, not text")
-    words = plain_words(question)
-    if not words:
-        raise InvalidValue(f"question {number}", f"{question!r} has no word")
-    return words
-
-
-def _pointed(values: ArrayLike | None, image: RegionFeatures, number: int) -> NDArray[np.float32]:
-    """(r,) weights, all 1 if nothing is pointed at."""
-    if values is None:
-        return np.ones(len(image), dtype=np.float32)
-    weights = np.asarray(values, dtype=np.float32)
-    if weights.shape != (len(image),):
-        raise InvalidValue(f"pointing {number}", f"has shape {weights.shape}, but its image has {len(image)} regions")
-    if not np.isfinite(weights).all() or (weights < 0).any():
-        raise InvalidValue(f"pointing {number}", "holds a weight that is negative, NaN or infinite")
-    if not weights.any():
-        raise InvalidValue(f"pointing {number}", "points at no region", "give none to point at all of them")
-    return weights

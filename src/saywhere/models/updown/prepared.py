@@ -13,15 +13,15 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from saywhere.language.words import owned_words, plain_words, vocabulary_of
+from saywhere.language.vocabulary import owned_words, plain_words, vocabulary_of
 from saywhere.models.common.answers import LEAST_COUNT, AnswerVocabulary
 from saywhere.models.prepared import (
     MOST_WORDS,
     NO_WORDS,
     TRAIN,
     PreparedFolder,
+    PreparedIndex,
     PreparedItems,
-    Saved,
     Skipped,
     save_images,
     save_items,
@@ -115,7 +115,7 @@ def save_questions(
         "cut": sum(len(plain_words(one.text)) > max_words for one, _ in kept),
         "unanswerable": sum(one.split != TRAIN for one in unknown),
     }
-    saved = Saved(about, skipped, counts, max_words)
+    saved = PreparedIndex(about, skipped, counts, max_words)
     save_items(folder, Questions.kind, _QUESTION_FIELDS, rows, images_saved, vocabulary, saved)
 
 
@@ -145,7 +145,7 @@ def save_captions(
         row["words"] = vocabulary.encode([word for word, _ in words[:max_words]]).ids
         row |= {"places": list(visual), "visual": np.array(list(visual.values()), dtype=np.float32)}
         rows.append((one, row))
-    saved = Saved(about, skipped, counts, max_words)
+    saved = PreparedIndex(about, skipped, counts, max_words)
     save_items(folder, Captions.kind, _CAPTION_FIELDS, rows, images_saved, vocabulary, saved)
 
 

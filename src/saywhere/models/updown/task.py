@@ -63,7 +63,7 @@ class CaptionSection(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw
         return UpDnCaptionConfig(words, region_size=data.region_size, max_words=data.max_words, **shape)
 
 
-class DataSection(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+class UpDownDataSection(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """[data]: a prepared folder. train, validation: at most so many items. validation_split: which split that is."""
 
     folder: Path
@@ -76,9 +76,9 @@ class UpDnVqaTask:
     """UpDn on prepared questions."""
 
     model_section: ClassVar[type[msgspec.Struct]] = VqaSection
-    data_section: ClassVar[type[msgspec.Struct]] = DataSection
+    data_section: ClassVar[type[msgspec.Struct]] = UpDownDataSection
 
-    def __init__(self, model: VqaSection, data: DataSection) -> None:
+    def __init__(self, model: VqaSection, data: UpDownDataSection) -> None:
         self.prepared = Questions(data.folder)
         self._train = self.prepared.split("train", data.train)
         self._validation = self.prepared.split(data.validation_split, data.validation)
@@ -125,9 +125,9 @@ class UpDnCaptionTask:
     """The UpDn captioner on prepared captions."""
 
     model_section: ClassVar[type[msgspec.Struct]] = CaptionSection
-    data_section: ClassVar[type[msgspec.Struct]] = DataSection
+    data_section: ClassVar[type[msgspec.Struct]] = UpDownDataSection
 
-    def __init__(self, model: CaptionSection, data: DataSection) -> None:
+    def __init__(self, model: CaptionSection, data: UpDownDataSection) -> None:
         self.prepared = Captions(data.folder)
         self._train = self.prepared.split("train", data.train)
         self._validation = self.prepared.split(data.validation_split, data.validation)
