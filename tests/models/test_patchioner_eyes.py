@@ -11,6 +11,7 @@ from saywhere.core import Box, BoxSet, InvalidValue, Patch, Point, Region, Whole
 from saywhere.models.patchioner.eyes import AlignedView, Blend, is_scene
 from saywhere.models.patchioner.tags import ClassNames, Tags
 from saywhere.vision import Found, View
+from saywhere.vision.things import Namer
 from tests.models.patchioner_seeing import FOUND, THINGS, TOP_RIGHT, ColourEncoder, alignment, photo, tags
 
 VIEW = ColourEncoder().look(photo())
@@ -51,6 +52,22 @@ def test_names_are_as_loud_as_the_blend_says_for_the_whole_and_for_a_patch() -> 
     claim = (0.8 * 0.25**0.7) ** 2
     expected = np.array([0, 1, (9.0 + (0.5 - 9.0) / 16) * claim / (claim + 0.1)])
     np.testing.assert_allclose(patch, expected / np.linalg.norm(expected), atol=1e-5)
+
+
+def test_where_the_eye_sees_surroundings_the_detector_counts_little() -> None:
+    mistaken = View(VIEW.frame, VIEW.patches, VIEW.whole, None, [Found(TOP_RIGHT, "cup", 0.8)])
+    blend = Blend(whole=9.0, region=9.0, doubt=0.1)
+    # Green is grass for this eye; red and blue are things.
+    space = np.eye(3, dtype=np.float32)
+    namer = Namer(("cat", "cup"), space[[0, 2]], around=space[[1]])
+    named, doubted = (
+        AlignedView(mistaken, alignment(), tags(), None, blend, one).vectors([Box(*TOP_RIGHT)])[0]
+        for one in (None, namer)
+    )
+    claim = 0.8**2
+    for vector, trust in ((named, 1.0), (doubted, 0.1)):
+        expected = np.array([0, 1, 9.0 * trust * claim / (trust * claim + 0.1)])
+        np.testing.assert_allclose(vector, expected / np.linalg.norm(expected), atol=1e-5)
 
 
 def test_a_box_around_a_thing_smaller_than_a_patch_looks_like_its_name() -> None:

@@ -14,6 +14,8 @@ from saywhere.vision.view import Found
 
 _LARGEST_REACH = 4.0
 """The logarithm of cells; more than a photo has."""
+_AROUND_LEAST, _AROUND_MARGIN = 0.15, 0.05
+"""Surroundings are meant from this cosine on, if no thing is meant more by this much."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -22,7 +24,7 @@ class Namer:
 
     names: what things may be called; vectors: (k, d) of length 1, what these mean as texts. sharpness: of the choice
     among names, as learnt. least: score from which on a thing is found. overlap: of two boxes that overlap by more
-    (IoU) the better one stays. most: things.
+    (IoU) the better one stays. most: things. around: (w, d) of length 1, what words for surroundings mean, such as sky.
     """
 
     names: tuple[str, ...]
@@ -31,6 +33,7 @@ class Namer:
     least: float = 0.2
     overlap: float = 0.55
     most: int = 40
+    around: Floats32 | None = None
 
     def __post_init__(self) -> None:
         if len(self.names) != len(self.vectors):
@@ -59,6 +62,14 @@ class Namer:
         likely = np.exp(scores - scores.max(axis=1, keepdims=True))
         chances: Floats32 = likely / likely.sum(axis=1, keepdims=True)
         return chances
+
+    def shows_surroundings(self, vectors: Floats32) -> NDArray[np.bool_]:
+        """(m,) whether (m, d) vectors of length 1 mean surroundings rather than a thing."""
+        if self.around is None or not len(self.around):
+            return np.zeros(len(vectors), bool)
+        nearest, thing = ((vectors @ some.T).max(axis=1) for some in (self.around, self.vectors))
+        shows: NDArray[np.bool_] = (nearest >= _AROUND_LEAST) & (nearest >= thing - _AROUND_MARGIN)
+        return shows
 
 
 def decoded(boxes: Floats32) -> tuple[Floats32, Floats32]:

@@ -12,6 +12,7 @@ from torch.nn import functional
 
 from saywhere.assets import cache_folder, find
 from saywhere.core import InvalidFile, InvalidValue
+from saywhere.language.surroundings import kinds_by_word
 from saywhere.models.folder import WEIGHTS, fit, load_part, save_part
 from saywhere.provenance import sha256_of
 from saywhere.vision.eye import Eye, EyeConfig, EyeEncoder, EyeNet, Seen, TrunkNet
@@ -102,4 +103,5 @@ def open_eye(folder: str | Path = SHIPPED, kind: str = "") -> EyeEncoder:
 def namer_of(learner: EyeLearner) -> Namer:
     """Calls things by the names of classes that an eye learnt."""
     sharpness = float(learner.box_scale.detach().exp())
-    return Namer(learner.names, learner.name_vectors.numpy(), sharpness)
+    around = [number for number, word in enumerate(learner.words) if word in kinds_by_word()]
+    return Namer(learner.names, learner.name_vectors.numpy(), sharpness, around=learner.word_vectors[around].numpy())

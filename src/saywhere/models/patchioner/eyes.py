@@ -15,7 +15,11 @@ from saywhere.core.types import Floats32
 from saywhere.models.common.overlaps import overlaps
 from saywhere.models.patchioner.aggregation import region_weights
 from saywhere.models.patchioner.tags import ClassNames, Tags
+from saywhere.vision.things import Namer
 from saywhere.vision.view import Encoder, View
+
+_TRUST_AROUND = 0.1
+"""How far the detector is believed where the eye sees surroundings."""
 
 if TYPE_CHECKING:
     from saywhere.models.patchioner.alignment import Alignment
@@ -60,6 +64,7 @@ class AlignedView:
     """A view in the space of texts. tags: for views with things found. classes: for encoders with a classifier.
 
     alignment: of the encoder's patches with texts; None for an encoder whose patches are such vectors already.
+    namer: of such an encoder; where it sees surroundings, what the detector says counts little.
     """
 
     def __init__(
@@ -69,9 +74,10 @@ class AlignedView:
         tags: Tags | None = None,
         classes: ClassNames | None = None,
         blend: Blend | None = None,
+        namer: Namer | None = None,
     ) -> None:
         self.view, self.alignment, self.tags, self.classes = view, alignment, tags, classes
-        self.blend = blend or Blend()
+        self.blend, self.namer = blend or Blend(), namer
         # Of things that may have been found: by the detector, or by an encoder that tells what is there.
         self.kinds = tuple(view.present) if tags is None else tags.names
         aligned = view.patches if alignment is None else alignment.patches(view.patches)
@@ -139,8 +145,15 @@ class AlignedView:
         scenes = np.array([is_scene(one) for one in regions or ()] or [False] * len(flat))
         spread[scenes] = 1
         loudness = self.blend.region + (self.blend.whole - self.blend.region) * spread
-        named = loudness[:, None] * self.tags.named(lying, self.blend.doubt)
+        named = loudness[:, None] * self.tags.named(lying, self.blend.doubt, self._trust(flat))
         return Names(self.tags.learnt(lying), named.astype(np.float32))
+
+    def _trust(self, flat: Floats32) -> Floats32:
+        """(m,) how far the detector is believed, for (m, n) weights."""
+        if self.namer is None:
+            return np.ones(len(flat), np.float32)
+        around = self.namer.shows_surroundings(_unit(flat @ self._aligned))
+        return np.where(around, _TRUST_AROUND, 1).astype(np.float32)
 
     def cell_vectors(self) -> Floats32:
         """(rows, cols, d) a vector of length 1 for each patch alone."""
@@ -180,7 +193,7 @@ class EncoderEyes:
 
     alignment: None for an encoder whose vectors are those of texts already; see `saywhere.vision.eye`. detector, tags:
     what finds and names things, both or none. classes: what the encoder's own classifier calls things. blend: how loud
-    names are.
+    names are. namer: see `AlignedView`.
     """
 
     encoder: Encoder
@@ -189,6 +202,7 @@ class EncoderEyes:
     tags: Tags | None = None
     classes: ClassNames | None = None
     blend: Blend = Blend()
+    namer: Namer | None = None
 
     def __post_init__(self) -> None:
         if (self.detector is None) != (self.tags is None):
@@ -203,7 +217,7 @@ class EncoderEyes:
         return view if self.detector is None else view.with_found(self.detector.find(photo))
 
     def align(self, view: View) -> AlignedView:
-        return AlignedView(view, self.alignment, self.tags, self.classes, self.blend)
+        return AlignedView(view, self.alignment, self.tags, self.classes, self.blend, self.namer)
 
     def texts(self, vectors: Floats32) -> Floats32:
         return _unit(vectors) if self.alignment is None else self.alignment.texts(vectors)

@@ -206,7 +206,8 @@ def open_eyes(folder: Path, config: SeerConfig, *, encoder: Encoder | None = Non
     if config.encoder == EYE and encoder is None:
         from saywhere.models.eye.encoder import open_eye
 
-        return EncoderEyes(open_eye(folder / EYE), None, detector, tags, None, Blend(**config.blend))
+        eye = open_eye(folder / EYE)
+        return EncoderEyes(eye, None, detector, tags, None, Blend(**config.blend), eye.namer)
     from saywhere.models.patchioner.alignment import LinearAlignment
 
     looking: Any = encoder or open_encoder(config.encoder, config.input_px)
