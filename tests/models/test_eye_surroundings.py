@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from saywhere.language.surroundings import kinds_by_word
-from saywhere.models.eye.encoder import EyeLearner
+from saywhere.models.eye.encoder import EyeLearner, namer_of
 from saywhere.models.eye.surroundings import SurroundingWords, surroundings_loss, surroundings_shown
 from saywhere.models.eye.task import EyeData, EyeSection, EyeTask
 from saywhere.models.patchioner.photo_writing import (
@@ -106,3 +106,12 @@ def test_the_last_text_of_a_photo_is_about_patches_that_show_its_kind() -> None:
 def test_surroundings_need_an_eye_that_learns() -> None:
     with pytest.raises(ValueError, match="an eye that learns beside"):
         PhotoWriterSection(surroundings=True)
+
+
+def test_a_saved_eye_knows_which_of_its_words_mean_surroundings(tmp_path: Path) -> None:
+    eye = learner()
+    eye.save_pretrained(tmp_path)
+    again = EyeLearner.from_pretrained(tmp_path)
+    assert again.around == ("sky", "grass")
+    shows = namer_of(again).shows_surroundings(torch.eye(eye_small.TEXT)[:3].numpy())
+    assert shows.tolist() == [True, True, False]

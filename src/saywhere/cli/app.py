@@ -14,6 +14,7 @@ from saywhere.cli import (
     assets,
     benchmark,
     build,
+    chatting,
     coco,
     collect,
     data,
@@ -50,6 +51,7 @@ app.command("ground")(seeing.ground)
 app.command("narrate")(seeing.narrate)
 app.command("answer")(asking.answer)
 app.command("why")(asking.why)
+app.command("chat")(chatting.chat)
 app.command("look")(look.look)
 app.command("studio")(studio.studio)
 app.add_typer(study.app, name="study")

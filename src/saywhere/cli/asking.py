@@ -59,7 +59,7 @@ def answer(
     """Answer a question about a photo, or about a region of it."""
     way = _checked(method, png)
     image = read_first(photo)
-    region = _region(photo, image if pixels else None, (box, point, polygon, trace), mask)
+    region = region_of(photo, image if pixels else None, (box, point, polygon, trace), mask)
     if not question.split():
         raise InvalidValue("question", "has no word")
     look = looked(opened(model, "answer", texts=False), photo, image)
@@ -108,7 +108,7 @@ def why(
     """Explain a word of a caption: which patches of the photo it rests on, and how faithful that explanation is."""
     way = _checked(method, png)
     image = read_first(photo)
-    region = _region(photo, image if pixels else None, (box, point, polygon, trace), mask) or WholeImage()
+    region = region_of(photo, image if pixels else None, (box, point, polygon, trace), mask) or WholeImage()
     look = looked(opened(model, "caption", texts=False), photo, image)
     from saywhere.explain.seen import why_word
 
@@ -139,7 +139,7 @@ def _checked(method: str, png: Path | None) -> Method:
     raise UnknownName("method", method, METHODS)
 
 
-def _region(
+def region_of(
     photo: Path, in_pixels: Image.Image | None, typed: Sequence[str | None], mask: Path | None
 ) -> Region | None:
     """The one region that is given, if one is. in_pixels: the photo, if coordinates are in its pixels."""

@@ -12,7 +12,6 @@ from torch.nn import functional
 
 from saywhere.assets import cache_folder, find
 from saywhere.core import InvalidFile, InvalidValue
-from saywhere.language.surroundings import kinds_by_word
 from saywhere.models.folder import WEIGHTS, fit, load_part, save_part
 from saywhere.provenance import sha256_of
 from saywhere.vision.eye import Eye, EyeConfig, EyeEncoder, EyeNet, Seen, TrunkNet
@@ -35,7 +34,7 @@ class EyeLearner(nn.Module):
     read, for boxes, cells, words and captions.
 
     names, words: as texts; name_vectors, word_vectors: (classes, d) and (words, d) of length 1. word_bias: (words,),
-    how often each word is said, as a logit.
+    how often each word is said, as a logit. around: those of the words that mean surroundings, once it was saved.
     """
 
     name_vectors: Tensor
@@ -45,6 +44,7 @@ class EyeLearner(nn.Module):
         super().__init__()
         self.eye = eye
         self.names, self.words = tuple(names), tuple(words)
+        self.around: tuple[str, ...] = ()
         self.box_scale, self.dense_scale, self.word_scale, self.contrast_scale = (
             nn.Parameter(torch.tensor(float(np.log(start)))) for start in (20, 15, 10, 20)
         )
@@ -67,7 +67,10 @@ class EyeLearner(nn.Module):
 
     def save_pretrained(self, folder: str | Path, *, half: bool = False, int8: bool = False) -> None:
         """Weights, shape, names and words into a folder. half, int8: see `save_part`; it loads as float32."""
-        texts = {"names": list(self.names), "words": list(self.words)}
+        from saywhere.language.surroundings import kinds_by_word
+
+        around = [word for word in self.words if word in kinds_by_word()]
+        texts = {"names": list(self.names), "words": list(self.words), "around": around}
         save_part(folder, _KIND, self.eye.config.to_dict() | texts, self.state_dict(), half=half, int8=int8)
 
     @classmethod
@@ -75,10 +78,11 @@ class EyeLearner(nn.Module):
         """From a folder, or from the hub ("owner/name"), at rest."""
         part = load_part(source, _KIND, revision)
         try:
-            shape = {name: value for name, value in part.config.items() if name not in ("names", "words")}
+            shape = {name: value for name, value in part.config.items() if name not in ("names", "words", "around")}
             config = EyeConfig(**shape)
             texts = [{text: torch.ones(config.text_size) for text in part.config[name]} for name in ("names", "words")]
             learner = cls(EyeNet(config), *texts)
+            learner.around = tuple(part.config.get("around", ()))
         except (TypeError, KeyError, InvalidValue) as error:
             raise InvalidFile(part.folder, f"is not an eye: {error}") from error
         fit(learner, part)
@@ -103,5 +107,5 @@ def open_eye(folder: str | Path = SHIPPED, kind: str = "") -> EyeEncoder:
 def namer_of(learner: EyeLearner) -> Namer:
     """Calls things by the names of classes that an eye learnt."""
     sharpness = float(learner.box_scale.detach().exp())
-    around = [number for number, word in enumerate(learner.words) if word in kinds_by_word()]
+    around = [learner.words.index(word) for word in learner.around]
     return Namer(learner.names, learner.name_vectors.numpy(), sharpness, around=learner.word_vectors[around].numpy())
