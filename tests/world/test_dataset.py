@@ -176,9 +176,9 @@ def test_an_interrupted_run_leaves_no_half_files_and_is_finished_by_the_next(
 
 def test_a_killed_run_is_finished_by_the_next(world: Path, tmp_path: Path) -> None:
     code = (
-        "import os, signal; from saywhere.world import Settings, make\n"
+        "import os, signal; from saywhere.world import WorldSettings, make\n"
         "stop = lambda _, done, total: os.kill(os.getpid(), signal.SIGKILL) if done == 12 else None\n"
-        f"make({str(tmp_path / 'w')!r}, Settings({N}, {SEED}, {SIZE}, videos={VIDEOS}, frames=4), stop)"
+        f"make({str(tmp_path / 'w')!r}, WorldSettings({N}, {SEED}, {SIZE}, videos={VIDEOS}, frames=4), stop)"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == -signal.SIGKILL
     assert list((tmp_path / "w").glob(".*.part"))
