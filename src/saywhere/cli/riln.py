@@ -69,6 +69,9 @@ def riln(
         Path | None, typer.Option(help="Decisions of people, as exported from review.html: applied to the examples.")
     ] = None,
     review_examples: Annotated[int, typer.Option(min=0, help="How many examples to put on the review sheet.")] = 60,
+    instructions: Annotated[
+        Path | None, typer.Option(help="Also write the examples here as TraceVLM's recipes read them.")
+    ] = None,
 ) -> None:
     """Make a RILN data set of narratives: questions with reasoning on four levels, and dialogues.
 
@@ -105,6 +108,11 @@ def riln(
     save_png(draw_statistics(made.statistics), output / "statistics.png")
     if review_examples:
         write_review_sheet(sampled(_examples(output), review_examples, seed), output / "review.html", photo)
+    if instructions is not None:
+        from saywhere.build.riln.instructions import write_instructions
+
+        learnt, validated = write_instructions(_examples(output), instructions, photo)
+        out.print(f"{instructions}: {learnt:,} instructions, {validated:,} more for validation", markup=False)
     _tell(made, output, price_of(made.statistics, settings_of), bool(settings_of))
     if not made.statistics.examples:
         err.print("nothing became an example", style="yellow")
