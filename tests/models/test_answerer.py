@@ -222,6 +222,10 @@ def test_answers_of_another_number_and_an_empty_batch_are_refused() -> None:
         ("How many dogs are there?", "number", "number"),
         ("Is the dog to the left of the cat?", "side", "yes/no"),
         ("Are they happy?", "yes or no", "yes/no"),
+        ("Is there a dog?", "presence of a known kind", "yes/no"),
+        ("Are there shadows?", "presence", "yes/no"),
+        ("Is this a cup?", "naming", "yes/no"),
+        ("What is this?", "naming", "other"),
         ("Is it day or night?", "yes or no", "other"),
         ("Tell me", "another", "other"),
     ],
@@ -262,3 +266,11 @@ def test_what_is_no_judgement_is_refused(text: str) -> None:
 def test_a_curve_that_falls_or_leaves_0_to_1_is_refused(said: tuple[tuple[float, ...], tuple[float, ...]]) -> None:
     with pytest.raises(InvalidValue, match="curve"):
         CalibrationCurve(*said)
+
+
+def test_what_is_pointed_at_may_be_named_although_people_s_questions_were_not_answered_better() -> None:
+    curve = CalibrationCurve((0.0, 1.0), (0.0, 1.0))
+    judgement = Judgement({"other": curve}, {"naming": KindRecord(100, 50, 0.6, 0.6)}, ("cup", "is", "this", "a"))
+    assert judgement.verdict("Is this a cup?", 0.9).reason
+    assert not judgement.verdict("Is this a cup?", 0.9, is_pointed=True).reason
+    assert judgement.verdict("Is this a zebra?", 0.9, is_pointed=True).reason, "a word that was never asked"

@@ -94,8 +94,8 @@ def build_answers(
     network = train_to_end(answer_recipe(out / DATA, scale), out / RUN, AnswerNet)
     judgement = judge(network, blind, data, scale.least, progress)
     network.attach(data.answers, judgement)
-    network.save_pretrained(out / PART)
-    # What is shipped is what is measured: half precision.
+    network.save_pretrained(out / PART, int8=True)
+    # What is shipped is what is measured: a byte a number.
     report = report_of(AnswerNet.from_pretrained(out / PART), blind, data, progress)
     report.save(out / REPORT)
     return report

@@ -122,16 +122,21 @@ class QuestionAnswerer:
             )
         chances, best = out.logits[:, 0].float().softmax(dim=1).topk(min(RANKED, len(self.answers)), dim=1)
         return [
-            self._worded(question, chances[i].tolist(), best[i].tolist(), out.attention[i, 0, : len(images[i])])
+            self._worded(
+                *(question, pointed[i] is not None, chances[i].tolist(), best[i].tolist()),
+                out.attention[i, 0, : len(images[i])],
+            )
             for i, question in enumerate(questions)
         ]
 
-    def _worded(self, question: str, chances: list[float], best: list[int], attention: Tensor) -> Answer:
+    def _worded(
+        self, question: str, is_pointed: bool, chances: list[float], best: list[int], attention: Tensor
+    ) -> Answer:
         texts = [self.answers.text(number) for number in best]
         looked = attention.float().cpu().numpy()
         if self.judgement is None:
             return Answer(texts[0], chances[0], tuple(zip(texts, chances, strict=True)), looked)
-        verdict = self.judgement.verdict(question, chances[0])
+        verdict = self.judgement.verdict(question, chances[0], is_pointed=is_pointed)
         scale = verdict.probability / max(chances[0], 1e-9)
         ranked = tuple((text, min(1.0, scale * chance)) for text, chance in zip(texts, chances, strict=True))
         text = CANNOT_KNOW if verdict.reason else texts[0]

@@ -17,7 +17,7 @@ import numpy as np
 from saywhere.core.errors import InvalidValue
 from saywhere.core.types import Floats
 from saywhere.language.vocabulary import plain_words
-from saywhere.models.answerer.kinds import KINDS, OTHER, answer_group, question_kind
+from saywhere.models.answerer.kinds import KINDS, NAMING, OTHER, answer_group, question_kind
 
 CANNOT_KNOW: Final = "I cannot know that"
 FEWEST_MEASURED: Final = 8
@@ -130,17 +130,20 @@ class Judgement(msgspec.Struct, frozen=True, forbid_unknown_fields=True, dict=Tr
         """How likely the best answer is right, if the network says so much of it."""
         return self.curves.get(answer_group(question), self.curves[OTHER]).at(said)
 
-    def verdict(self, question: str, said: float) -> Verdict:
+    def verdict(self, question: str, said: float, *, is_pointed: bool = False) -> Verdict:
+        """is_pointed: whether the one who asks points at something. People's questions, by which kinds are judged, do
+        not: "Is this a cup?" is another question then, which boxes ask in training."""
         probability = self.probability(question, said)
         unknown = tuple(dict.fromkeys(word for word in plain_words(question) if word not in self.known_words))
-        return Verdict(probability, self._reason(question, probability, unknown), unknown)
+        is_judged = not (is_pointed and question_kind(question) == NAMING)
+        return Verdict(probability, self._reason(question, probability, unknown, is_judged), unknown)
 
     def refuses_kind(self, question: str) -> bool:
         record = self.kinds.get(question_kind(question))
         return record is None or not record.learnt
 
-    def _reason(self, question: str, probability: float, unknown: Sequence[str]) -> str:
-        if self.refuses_kind(question):
+    def _reason(self, question: str, probability: float, unknown: Sequence[str], is_judged: bool) -> str:
+        if is_judged and self.refuses_kind(question):
             kind = question_kind(question)
             return f"it asks for {_ASKED_FOR.get(kind, 'something')}, which I did not learn to see"
         if unknown:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from saywhere.language.coco_aliases import classes_named
+
 YES_NO, NUMBER, OTHER = "yes/no", "number", "other"
 """Groups of questions by the answers that people give."""
 
@@ -27,6 +29,8 @@ _RULES: Final = (
     ("colour", r"\bcolou?rs?\b"),
     ("number", r"^how many\b|\bhow many\b|\bnumber of\b"),
     ("side", r"\b(left|right)\b|\bwhich (side|direction|way)\b|\bfacing\b|\bwhat direction\b"),
+    ("presence", r"^(is|are) there\b|^(do|can) you see\b"),
+    ("naming", r"^(is|are) (this|that|it|these) (an?|the)\b|^what (is|are) (this|that|these)$"),
     ("yes or no", r"^(is|are|was|were|does|do|did|has|have|had|can|could|will|would|should|may|might|isn't|aren't)\b"),
     ("where", r"^where\b"),
     ("how", r"^how\b"),
@@ -37,7 +41,10 @@ _RULES: Final = (
 )
 _COMPILED: Final = tuple((name, re.compile(rule)) for name, rule in _RULES)
 REST: Final = "another"
-KINDS: Final = (*(name for name, _ in _RULES), REST)
+PRESENCE: Final = "presence"
+NAMING: Final = "naming"
+KNOWN: Final = "presence of a known kind"
+KINDS: Final = (*(name for name, _ in _RULES), KNOWN, REST)
 """All kinds, the first that fits first."""
 
 
@@ -46,9 +53,12 @@ def question_kind(text: str) -> str:
 
     >>> question_kind("Why is the man smiling?"), question_kind("What color is the cup?")
     ('why', 'colour')
+    >>> question_kind("Is there a dog?"), question_kind("Is there a shadow?")
+    ('presence of a known kind', 'presence')
     """
     words = " ".join(re.findall(r"[a-z0-9']+", text.lower()))
-    return next((name for name, rule in _COMPILED if rule.search(words)), REST)
+    kind = next((name for name, rule in _COMPILED if rule.search(words)), REST)
+    return KNOWN if kind == PRESENCE and classes_named(text) else kind
 
 
 def answer_group(text: str) -> str:

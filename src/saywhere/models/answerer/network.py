@@ -114,14 +114,14 @@ class AnswerNet(nn.Module):
         decided = functional.gelu(self.decide(self.norm(answer)))
         return AnswerOutput(self.answer(self.drop(decided)), attention)
 
-    def save_pretrained(self, folder: str | Path, *, half: bool = True) -> None:
-        """Weights, config, answers and judgement into a folder. half: store float16, which loads as float32."""
+    def save_pretrained(self, folder: str | Path, *, half: bool = True, int8: bool = False) -> None:
+        """Weights, config, answers and judgement into a folder. half, int8: see `save_part`; it loads as float32."""
         if self.answers is None:
             raise InvalidValue("model", "does not know its answers", "attach them before saving")
         files = {ANSWERS: self.answers.to_json().encode()}
         if self.judgement is not None:
             files[JUDGEMENT] = self.judgement.to_json().encode()
-        save_part(folder, KIND, self.config.to_dict(), self.state_dict(), files, half=half)
+        save_part(folder, KIND, self.config.to_dict(), self.state_dict(), files, half=half and not int8, int8=int8)
 
     @classmethod
     def from_pretrained(cls, source: str | Path, revision: str | None = None) -> Self:
