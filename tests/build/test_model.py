@@ -14,6 +14,7 @@ from PIL import Image
 
 from saywhere.build.coco import FIELDS, KIND
 from saywhere.build.model import WRITER, ModelSettings, around_recipe, build_model, eye_recipe, reward_recipe
+from saywhere.core.errors import InvalidFile
 from saywhere.language.vocabulary import Vocabulary
 from saywhere.learn.registry import check_sections
 from saywhere.models.eye.encoder import EyeLearner
@@ -101,3 +102,14 @@ def test_recipes_are_checked_before_work_starts(base: Path) -> None:
         model, data = check_sections(recipe, recipe.name)
         assert data.folder == base
         assert (model.eye is None) == (recipe.task == "patchioner-photo-reward")
+
+
+@pytest.mark.parametrize(("part", "what"), [("answer_steps", "questions"), ("referring_epochs", "expressions")])
+def test_what_a_part_lacks_is_said_before_anything_is_looked_at(
+    store: Store, base: Path, tmp_path: Path, part: str, what: str
+) -> None:
+    trunk, settings = Brightness(), replace(SETTINGS, **{part: 1})
+    work: Any = (tmp_path / "work", trunk, {"trunk": "brightness"}, LengthEncoder(), CONFIG, settings)
+    with pytest.raises(InvalidFile, match=what):
+        build_model(store, base, tmp_path / "out", *work, lambda *_: None)
+    assert trunk.seen == 0

@@ -12,11 +12,8 @@ from saywhere.language.surroundings import kinds_by_word
 from saywhere.models.eye.encoder import EyeLearner, namer_of
 from saywhere.models.eye.surroundings import SurroundingWords, surroundings_loss, surroundings_shown
 from saywhere.models.eye.task import EyeData, EyeSection, EyeTask
-from saywhere.models.patchioner.photo_writing import (
-    PhotoTextBatch,
-    PhotoWriterSection,
-    with_surroundings,
-)
+from saywhere.models.patchioner.photo_texts import PhotoTextBatch, with_surroundings
+from saywhere.models.patchioner.photo_writing import PhotoWriterSection
 from tests.models import eye_small
 
 SKY, GRASS, WATER = (kinds_by_word()[word] for word in ("sky", "grass", "ocean"))

@@ -14,13 +14,8 @@ from saywhere.learn.recipe import parse_recipe
 from saywhere.learn.records import Validated
 from saywhere.models.eye.objective import thinned_patches
 from saywhere.models.patchioner.decoder import GenerationConfig, PhotoStates, PrefixDecoder
-from saywhere.models.patchioner.photo_writing import (
-    PhotoWriterData,
-    PhotoWriterSection,
-    PhotoWriterTask,
-    _drawn_evenly,
-    seen_texts,
-)
+from saywhere.models.patchioner.photo_texts import drawn_evenly
+from saywhere.models.patchioner.photo_writing import PhotoWriterData, PhotoWriterSection, PhotoWriterTask, seen_texts
 from tests.models import eye_small
 from tests.models.patchioner_small import decoder, vectors
 
@@ -188,7 +183,7 @@ def test_an_eye_comes_back_out_of_its_folder(tmp_path: Path) -> None:
 def test_boxes_of_rare_kinds_are_drawn_before_the_second_of_a_common_one() -> None:
     kinds = [0] * 9 + [4]
     for seed in range(5):
-        drawn = _drawn_evenly(kinds, 3, torch.Generator().manual_seed(seed))
+        drawn = drawn_evenly(kinds, 3, torch.Generator().manual_seed(seed))
         assert 9 in drawn[:2]
         assert len(set(drawn)) == 3
-    assert _drawn_evenly([0], 3, torch.Generator()) == [0, None, None]
+    assert drawn_evenly([0], 3, torch.Generator()) == [0, None, None]

@@ -21,6 +21,7 @@ from saywhere.build.eye_features import build_eye_features
 from saywhere.build.referring_part import build_referring, install_referring
 from saywhere.build.referring_training import TrainingConfig
 from saywhere.build.with_eye import build_with_eye
+from saywhere.core.errors import InvalidFile
 from saywhere.core.types import Progress
 from saywhere.language.embed import TextEncoder
 from saywhere.learn import train_to_end
@@ -70,6 +71,7 @@ def build_model(
     progress: Progress,
 ) -> tuple[str, ...]:
     """Make the folder `out`; the photos that could not be read. base: the folder of the model that is copied."""
+    _check_labels(store, settings)
     features = work / "features"
     made = build_eye_features(store, features, trunk, trunk_about, text_encoder, config, progress, settings.photos)
     both = train_to_end(eye_recipe(features, base / _TEXT_WRITER, settings), work / "eye", PhotoWriter)
@@ -94,6 +96,18 @@ def build_model(
         finding = build_referring(store, open_seer(out), out, work / "referring", training, progress)
         install_referring(finding.part, out)
     return made.unreadable
+
+
+def _check_labels(store: Store, settings: ModelSettings) -> None:
+    """What is missing for the last parts is said before the first one takes hours."""
+    wanted: list[tuple[tuple[str, ...], str, str]] = []
+    if settings.answer_steps:
+        wanted.append((("questions", "cocoqa"), "questions", "answer_steps"))
+    if settings.referring_epochs:
+        wanted.append((("referring",), "referring expressions", "referring_epochs"))
+    for fields, what, setting in wanted:
+        if not any(row[field] for field in fields for row in store.having(field)):
+            raise InvalidFile(store.folder, f"has no {what}", f"see docs/data.md, or leave that part out: {setting} 0")
 
 
 def eye_recipe(features: Path, decoder: Path, settings: ModelSettings) -> Recipe:

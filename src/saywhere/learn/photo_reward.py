@@ -23,9 +23,8 @@ from saywhere.metrics.captions import DocumentFrequency, cider
 from saywhere.models.common.batches import Movable
 from saywhere.models.patchioner.decoder import PhotoStates, PrefixDecoder
 from saywhere.models.patchioner.layers import unit
+from saywhere.models.patchioner.photo_texts import PhotoTextBatch, PhotoTexts
 from saywhere.models.patchioner.photo_writing import (
-    PhotoTextBatch,
-    PhotoTexts,
     PhotoWriterData,
     PhotoWriterSection,
     PhotoWriterTask,
