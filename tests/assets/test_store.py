@@ -8,6 +8,7 @@ import pytest
 
 from saywhere.assets import (
     AssetUnavailable,
+    Npm,
     Wheel,
     cache_folder,
     fetch,
@@ -154,7 +155,9 @@ def test_every_registered_asset_says_all_that_is_needed(asset: object) -> None:
     assert known.licence
     assert known.what
     assert known.size == sum(file.size for file in known.files) > 0
-    if isinstance(known.source, Wheel):
+    if isinstance(known.source, Npm):
+        assert known.source.file == f"{known.source.project}-{known.source.version}.tgz"
+    elif isinstance(known.source, Wheel):
         assert known.source.file.startswith(known.source.project.replace("-", "_") + f"-{known.source.version}-")
     else:
         assert len(bytes.fromhex(known.source.revision)) == 20

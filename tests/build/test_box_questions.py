@@ -17,8 +17,8 @@ from saywhere.build.box_questions import MOST, TYPES, AskSettings, BoxQuestion, 
 from saywhere.build.photo_boxes import PhotoBoxes, Usual, by_photo, read_photo_boxes
 from saywhere.build.region_texts import BoxXyxy, ClassBox
 from saywhere.core import InvalidFile, InvalidValue, UnknownName
+from saywhere.core.coco_classes import COCO_CLASSES
 from saywhere.formats import pope
-from saywhere.formats.coco_classes import COCO_CLASSES
 from saywhere.formats.pope import PopeQuestion
 from saywhere.formats.record import InvalidRecord
 

@@ -28,8 +28,8 @@ from saywhere.build.referring_texts import (
     split_of_photo,
 )
 from saywhere.build.referring_training import ReferringData, TrainingConfig, precision, train_referring, with_threshold
+from saywhere.core.coco_classes import COCO_CLASSES
 from saywhere.core.errors import InvalidFile, InvalidValue
-from saywhere.formats.coco_classes import COCO_CLASSES
 from saywhere.language.coco_aliases import classes_named
 from saywhere.models.patchioner.seer_config import read_config, save_config
 from saywhere.store import Store, StoreWriter

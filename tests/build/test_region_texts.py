@@ -11,7 +11,7 @@ pytest.importorskip("spacy", reason="needs the extra 'language'")
 
 from saywhere.build.region_texts import BoxNames, ClassBox, box_names, read_class_boxes, with_article
 from saywhere.core import InvalidFile, UnknownName
-from saywhere.formats.coco_classes import COCO_CLASSES
+from saywhere.core.coco_classes import COCO_CLASSES
 
 LARGE, MIDDLE, SMALL = (0.0, 0.0, 0.8, 0.8), (0.1, 0.1, 0.5, 0.5), (0.4, 0.4, 0.5, 0.5)
 CAPTIONS = [

@@ -11,7 +11,7 @@ pytest.importorskip("spacy", reason="needs the extra 'language'")
 from saywhere.build.visual_words import EXCLUDED, SYNSETS, WordClasses, find_visual_words, write_table
 from saywhere.build.wordnet import WordNetNouns, all_kinds
 from saywhere.core import InvalidFile, UnknownName
-from saywhere.formats.coco_classes import COCO_CLASSES
+from saywhere.core.coco_classes import COCO_CLASSES
 from saywhere.language.coco_aliases import coco_aliases, plural
 from saywhere.language.visual_words import VisualWord, parse_table, visual_word_table
 

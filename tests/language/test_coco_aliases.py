@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from saywhere.formats.coco_classes import COCO_CLASSES
+from saywhere.core.coco_classes import COCO_CLASSES
 from saywhere.language.coco_aliases import classes_named, coco_aliases, names_class, plural
 
 

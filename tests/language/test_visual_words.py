@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from saywhere.core import InvalidFile
-from saywhere.formats.coco_classes import COCO_CLASSES
+from saywhere.core.coco_classes import COCO_CLASSES
 from saywhere.language.coco_aliases import classes_named
 from saywhere.language.visual_words import parse_table, visual_word_table, visual_words, visual_words_in, words_of
 

@@ -31,6 +31,8 @@ from saywhere.models.patchioner.tags import Tags
 from saywhere.models.patchioner.writers import MemoryWriter, VectorWriter
 from saywhere.models.search import GenerationConfig, Written
 from saywhere.vision import Found, PhotoLike, View, read_photo
+from saywhere.vision.detector import Detected
+from saywhere.vision.view import Proposals
 
 THINGS = ("cat", "dog", "cup")
 LEFT, TOP_RIGHT, BOTTOM_RIGHT = (0.0, 0.0, 0.5, 1.0), (0.5, 0.0, 1.0, 0.5), (0.5, 0.5, 1.0, 1.0)
@@ -100,8 +102,11 @@ class ThingFinder:
     def __init__(self, found: Sequence[Found] = FOUND) -> None:
         self.found = tuple(found)
 
-    def find(self, photo: PhotoLike) -> tuple[Found, ...]:
-        return self.found
+    def find(self, photo: PhotoLike) -> Detected:
+        names = tuple(dict.fromkeys(one.name for one in self.found))
+        boxes = np.array([one.box_xyxy for one in self.found], np.float32).reshape(-1, 4)
+        scores = np.array([[one.score * (one.name == name) for name in names] for one in self.found], np.float32)
+        return Detected(self.found, Proposals(boxes, scores.reshape(len(boxes), len(names)), names))
 
 
 def alignment() -> LinearAlignment:

@@ -334,7 +334,7 @@ def test_what_a_trained_model_needs_of_others_is_known(tmp_path: Path, views: Pa
     folder = exported("updown-vqa", tmp_path, views)
     fingerprint = {"0_encoder": "efficientnet-lite0", "1_encoder": "efficientnet-lite2", "found_by_detector": "ssd"}
     save_source(folder, RegionSource(encoder=dict(fingerprint)))
-    wanted = ("efficientnet-lite0", "efficientnet-lite2", "ssd-mobilenet-v3-coco")
+    wanted = ("efficientnet-lite0", "efficientnet-lite2", "efficientdet-lite2-coco")
     assert loading.needed_assets(folder) == wanted
     save_source(folder, RegionSource(model="saywhere-base"))
     assert loading.needed_assets(folder) == loading.needed_assets(texts=False)

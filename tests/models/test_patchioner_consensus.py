@@ -89,6 +89,15 @@ def test_the_choice_is_the_same_each_time_and_of_equals_the_first(candidates: li
     assert consensus(candidates * 2, near, RARITY, 0.05) == best
 
 
+def test_what_most_candidates_say_counts_beside_the_memory() -> None:
+    candidates = ["a dog on a couch", "a cat on a bed", "a cat on the bed"]
+    near = _heard("a dog on a couch")
+    assert consensus(candidates, near, RARITY, 0.05) == 0
+    assert consensus(candidates, near, RARITY, 0.05, among=0.3) == 0
+    assert consensus(candidates, near, RARITY, 0.05, among=1.0) == 1
+    assert consensus(candidates[:1], near, RARITY, 0.05, among=1.0) == 0
+
+
 def test_texts_that_have_nothing_in_common_with_the_sentences_are_equals() -> None:
     assert consensus(["", "zebra", "purple zebra"], _heard("a dog"), RARITY, 0.05) == 0
     # In a memory of one sentence all words are equally usual.
@@ -118,7 +127,7 @@ def test_phrases_are_not_heard_where_there_are_sentences() -> None:
 
 
 @pytest.mark.parametrize(
-    "changes", [{"beams": 0}, {"draws": 0}, {"nearest": 0}, {"softness": 0.0}, {"softness": math.nan}]
+    "changes", [{"beams": 0}, {"draws": 0}, {"nearest": 0}, {"softness": 0.0}, {"softness": math.nan}, {"among": 1.1}]
 )
 def test_an_agreement_of_nothing_is_refused(changes: dict[str, float]) -> None:
     with pytest.raises(InvalidValue, match="agreement"):

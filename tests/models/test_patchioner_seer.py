@@ -163,14 +163,17 @@ def test_the_consensus_is_among_two_careful_texts_and_those_drawn(monkeypatch: p
     assert any(first != second for first, second, *_ in candidates)
     heard = bank().project(vectors, nearest=2).nearest
     best = [
-        consensus(texts, near, InverseFrequency(SENTENCES), 0.1) for texts, near in zip(candidates, heard, strict=True)
+        consensus(texts, near, InverseFrequency(SENTENCES), 0.1, 0.3)
+        for texts, near in zip(candidates, heard, strict=True)
     ]
     expected = [texts[number] for texts, number in zip(candidates, best, strict=True)]
     asked: list[list[str]] = []
 
-    def remembering(texts: list[str], near: list[Nearest], rarity: InverseFrequency, softness: float) -> int:
+    def remembering(
+        texts: list[str], near: list[Nearest], rarity: InverseFrequency, softness: float, among: float
+    ) -> int:
         asked.append(texts)
-        return consensus(texts, near, rarity, softness)
+        return consensus(texts, near, rarity, softness, among)
 
     monkeypatch.setattr("saywhere.models.patchioner.writers.consensus", remembering)
     assert [one.text for one in look.captions([WholeImage(), Box(*TOP_RIGHT)], way)] == expected
@@ -208,7 +211,7 @@ def test_one_thing_is_found_where_the_detector_found_it_or_where_it_looks_alike_
 
 
 def test_a_known_kind_that_the_detector_did_not_surely_find_must_be_more_alike() -> None:
-    unsure = [Found(LEFT, "cat", 0.2)]
+    unsure = [Found(LEFT, "cat", 0.07)]
     assert seer(least_missed=0.9, found=unsure).look(photo()).find("a cat") is not None
     strict = seer(least_missed=1.1, found=unsure).look(photo())
     assert strict.find("a cat") is None

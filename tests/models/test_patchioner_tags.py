@@ -13,7 +13,7 @@ from scipy.special import softmax
 
 from saywhere.core import Box, BoxSet, Frame, InvalidFile, InvalidValue, Point, Region, Trace, WholeImage
 from saywhere.models.common.overlaps import Overlaps, overlaps
-from saywhere.models.patchioner.tags import ClassNames, Tags, naming, tag_features
+from saywhere.models.patchioner.tags import ClassNames, Tags, claims, shared, tag_features
 from saywhere.vision import Found
 from tests.models.patchioner_seeing import tags
 
@@ -27,6 +27,10 @@ def _lying(found: Sequence[Found], *regions: Region, grid: Frame = GRID, exact: 
     """exact: the regions are known, and not only their weights."""
     weights = np.stack([region.weights(grid) for region in regions]).astype(np.float32)
     return overlaps(found, NAMES, weights, grid, regions if exact else None)
+
+
+def naming(lying: Overlaps, names: int, doubt: float) -> np.ndarray:
+    return shared(claims(lying, names), doubt)
 
 
 def _features(found: Sequence[Found], *regions: Region) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -167,7 +171,7 @@ def test_tags_say_what_things_add() -> None:
     lying = _lying([Found((0, 0, 0.5, 1), "dog", 0.5)], WholeImage())
     np.testing.assert_allclose(some.learnt(lying), [[1 + 8 * np.log1p(0.5), 2 * 0.5 * 0.5**0.3, 4 * 0.5]], rtol=1e-6)
     claim = (0.5 * 0.5**0.7) ** 2
-    np.testing.assert_allclose(some.named(lying, 0.04), [[0, 0, claim / (claim + 0.04)]], rtol=1e-6)
+    np.testing.assert_allclose(some.named(claims(lying, 3), 0.04), [[0, 0, claim / (claim + 0.04)]], rtol=1e-6)
 
 
 @pytest.mark.parametrize(("names", "rows"), [(("a", "b"), 9), (("a", "b", "c"), 3), (("a", "b", "c"), 6)])

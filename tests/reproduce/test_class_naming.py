@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 from saywhere.build.region_texts import ClassBox, read_class_boxes
 from saywhere.core import InvalidValue
+from saywhere.core.coco_classes import COCO_CLASSES
 from saywhere.formats import coco_captions
 from saywhere.formats.coco_captions import CaptionRecord
-from saywhere.formats.coco_classes import COCO_CLASSES
 from saywhere.reproduce.class_naming import (
     class_prompts,
     covered,

@@ -10,7 +10,7 @@ import pytest
 from PIL import Image
 
 from saywhere.core import Frame, InvalidFile, InvalidValue, MissingDependency
-from saywhere.formats.coco_classes import COCO_CLASSES
+from saywhere.core.coco_classes import COCO_CLASSES
 from saywhere.formats.trecs import TaggedNarration
 from saywhere.models.mitr import RegionFeatures
 from saywhere.models.mitr.prepared import Prepared

@@ -17,7 +17,7 @@ from typer.testing import CliRunner
 from saywhere.build.region_texts import ClassBox
 from saywhere.cli import reproduce as command
 from saywhere.core import InvalidFile, InvalidValue
-from saywhere.formats.coco_classes import COCO_CLASSES
+from saywhere.core.coco_classes import COCO_CLASSES
 from saywhere.models.patchioner.grounding import NounPhrase
 from saywhere.models.patchioner.memory import Direct, MemoryGap
 from saywhere.models.patchioner.seer import GroundingConfig, Seer, save_config

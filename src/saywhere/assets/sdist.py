@@ -28,7 +28,7 @@ from saywhere.core.errors import InvalidFile
 _PYPI = "https://pypi.org/simple"
 _TIMEOUT_S = 60
 _CHUNK = 1 << 20
-_NETWORK = (OSError, HTTPException, ValueError)
+NETWORK_ERRORS = (OSError, HTTPException, ValueError)
 
 
 def download_sdist(name: str, sdist: Sdist, folder: Path, progress: Bytes | None = None) -> Path:
@@ -41,7 +41,7 @@ def download_sdist(name: str, sdist: Sdist, folder: Path, progress: Bytes | None
     for index in _indexes(settings):
         try:
             return _fetched(index, sdist, folder / sdist.file, _context(settings), progress)
-        except _NETWORK as error:
+        except NETWORK_ERRORS as error:
             reasons.append(f"{urlsplit(index).hostname}: {getattr(error, 'reason', None) or error}")
     reason = "; ".join(reasons) or "pip is set to use no index"
     raise AssetUnavailable(name, f"could not be fetched: {reason}", _how_to_get(sdist))
@@ -95,6 +95,11 @@ def _fetched(index: str, sdist: Sdist, path: Path, context: ssl.SSLContext, prog
     address = next((link for link in links.found if urlsplit(link).path.rpartition("/")[2] == sdist.file), None)
     if address is None or urlsplit(address).scheme not in ("http", "https"):
         raise ValueError(f"has no {sdist.file}")
+    return save(address, path, context, progress)
+
+
+def save(address: str, path: Path, context: ssl.SSLContext, progress: Bytes | None) -> Path:
+    """What lies at the address, in a file."""
     with _opened(address, context) as answer, path.open("wb") as file:
         done = 0
         for chunk in _chunks(answer):
@@ -130,6 +135,6 @@ class _Links(HTMLParser):
 
 def _how_to_get(sdist: Sdist) -> str:
     return (
-        f"connect to the network once and fetch it again; or bring {sdist.file} of {sdist.project} {sdist.version} into "
-        "a folder here, and set PIP_FIND_LINKS to the folder"
+        f"connect to the network once and fetch it again; or bring {sdist.file} of {sdist.project} {sdist.version} "
+        "into a folder here, and set PIP_FIND_LINKS to the folder"
     )

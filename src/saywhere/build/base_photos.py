@@ -93,7 +93,7 @@ def look_at(
 def whole_tags(detector: Detector, path: Path, frame: Frame) -> Floats32:
     """(3 × kinds,) what the detector says of a whole photo; see `tag_features`."""
     everywhere = np.ones((1, *frame.grid), dtype=np.float32)
-    lying = overlaps(detector.find(path), detector.names, everywhere, frame)
+    lying = overlaps(detector.find(path).found, detector.names, everywhere, frame)
     one: Floats32 = tag_features(lying, len(detector.names))[0]
     return one
 
@@ -120,7 +120,7 @@ def look_at_boxes(
     vectors = np.zeros((len(called), alignment.size), dtype=np.float32)
     for done, path in enumerate([path for path in photos if path.stem in rows], 1):
         view, mine = encoder.look(path), rows[path.stem]
-        seen = AlignedView(view.with_found(detector.find(path)), alignment, tags, classes, blend)
+        seen = AlignedView(view.with_found(detector.find(path).found), alignment, tags, classes, blend)
         vectors[mine] = seen.vectors([Box(*called[number].box_xyxy) for number in mine])
         progress("looking at boxes", done, len(rows))
     with write_atomic(stored) as file:

@@ -16,12 +16,12 @@ from typing import Any
 import msgspec
 import numpy as np
 
+from saywhere.core.coco_classes import COCO_CLASSES
 from saywhere.core.errors import InvalidFile, InvalidValue
 from saywhere.core.types import Progress
 from saywhere.formats import coco_captions, coco_instances, refcoco, vqa
 from saywhere.formats._boxes import BoxXyxy, check_box, xyxy
 from saywhere.formats._documents import Id, built, lines
-from saywhere.formats.coco_classes import COCO_CLASSES
 from saywhere.formats.coco_instances import Instance
 from saywhere.formats.files import read_lines
 from saywhere.formats.record import InvalidRecord

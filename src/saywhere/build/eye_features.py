@@ -21,9 +21,9 @@ from PIL import Image
 
 from saywhere.build.coco import KIND
 from saywhere.build.region_texts import ClassBox, box_names
+from saywhere.core.coco_classes import COCO_CLASSES
 from saywhere.core.errors import InvalidFile, InvalidValue, SaywhereError, require
 from saywhere.core.types import Floats32, Progress
-from saywhere.formats.coco_classes import COCO_CLASSES
 from saywhere.language.coco_aliases import coco_aliases
 from saywhere.language.embed import TextEncoder
 from saywhere.language.vocabulary import plain_words

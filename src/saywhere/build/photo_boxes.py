@@ -11,9 +11,9 @@ import msgspec
 import numpy as np
 
 from saywhere.build.region_texts import BoxXyxy, ClassBox
+from saywhere.core.coco_classes import COCO_CLASSES
 from saywhere.core.errors import InvalidFile
 from saywhere.formats import coco_instances
-from saywhere.formats.coco_classes import COCO_CLASSES
 from saywhere.formats.coco_instances import Instance
 from saywhere.formats.files import open_bytes, read_bytes
 from saywhere.formats.record import InvalidRecord

@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from saywhere.formats.coco_classes import COCO_CLASSES
+from saywhere.core.coco_classes import COCO_CLASSES
 from saywhere.language.coco_aliases import classes_named, coco_aliases, plural
 from saywhere.language.vocabulary import plain_words
 

@@ -15,7 +15,7 @@ import msgspec
 import numpy as np
 
 from saywhere.core import Box, InvalidFile, UnknownName
-from saywhere.formats.coco_classes import COCO_CLASSES
+from saywhere.core.coco_classes import COCO_CLASSES
 from saywhere.formats.files import read_bytes
 from saywhere.language.coco_aliases import classes_named
 from saywhere.language.nouns import phrases_in

@@ -15,8 +15,8 @@ from pathlib import Path
 
 from saywhere.atomic import write_atomic
 from saywhere.build.wordnet import WordNetNouns, all_kinds
+from saywhere.core.coco_classes import COCO_CLASSES
 from saywhere.core.types import Progress
-from saywhere.formats.coco_classes import COCO_CLASSES
 from saywhere.language.coco_aliases import coco_aliases, plural
 from saywhere.language.phrases import english
 from saywhere.language.visual_words import COLUMNS, VisualWord, words_of

@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from saywhere.build.region_texts import BoxXyxy, ClassBox
 from saywhere.core import InvalidValue
-from saywhere.formats.coco_classes import COCO_CLASSES
+from saywhere.core.coco_classes import COCO_CLASSES
 from saywhere.language.coco_aliases import coco_aliases, names_class
 
 PERSON = "person"

@@ -18,9 +18,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from saywhere.core import Box, InvalidFile, InvalidValue, WordBoxes
+from saywhere.core.coco_classes import COCO_CLASSES
 from saywhere.core.types import Progress
 from saywhere.formats import InvalidRecord, trecs
-from saywhere.formats.coco_classes import COCO_CLASSES
 from saywhere.formats.files import read_bytes
 from saywhere.formats.trecs import TaggedNarration
 from saywhere.language.vocabulary import Vocabulary

@@ -28,9 +28,9 @@ from PIL import Image
 from saywhere.atomic import write_atomic
 from saywhere.core import Frame, InvalidFile, InvalidValue
 from saywhere.vision.photo import PhotoLike, read_photo
-from saywhere.vision.view import Encoder, Found, View
+from saywhere.vision.view import Encoder, Found, Proposals, View
 
-_VERSION = 2
+_VERSION = 3
 _GIB = 1 << 30
 # Room made when the limit is passed, so that not every new view has to make some.
 _KEEP = 0.9
@@ -46,6 +46,7 @@ class _Facts(msgspec.Struct, forbid_unknown_fields=True):
     frame: Frame
     found: tuple[Found, ...]
     present: dict[str, float]
+    kinds: tuple[str, ...]
 
 
 class CachedEncoder(Encoder):
@@ -116,12 +117,15 @@ class CachedEncoder(Encoder):
         return view
 
     def _write(self, path: Path, view: View) -> None:
-        facts = _Facts(_VERSION, self.fingerprint, view.frame, view.found, dict(view.present))
+        kinds = () if view.proposals is None else view.proposals.names
+        facts = _Facts(_VERSION, self.fingerprint, view.frame, view.found, dict(view.present), kinds)
         arrays = {"patches": view.patches, "whole": view.whole, "contrast": view.contrast}
         if view.attention is not None:
             arrays["attention"] = view.attention
         if view.states is not None:
             arrays["states"] = view.states
+        if view.proposals is not None:
+            arrays |= {"proposal_boxes": view.proposals.boxes_xyxy, "proposal_scores": view.proposals.scores}
         with write_atomic(path) as file:
             np.savez(file, facts=np.frombuffer(msgspec.json.encode(facts), np.uint8), **arrays)  # type: ignore[arg-type]
         self._bytes += path.stat().st_size
@@ -155,4 +159,7 @@ def _unpacked(content: bytes, fingerprint: dict[str, str | int]) -> View:
         if facts.version != _VERSION or facts.encoder != fingerprint:
             raise InvalidValue("the entry", "is of another version or encoder")
         seen = (facts.frame, stored["patches"], stored["whole"], stored.get("attention"))
-        return View(*seen, facts.found, stored.get("states"), stored["contrast"], facts.present)
+        proposals = None
+        if "proposal_boxes" in stored:
+            proposals = Proposals(stored["proposal_boxes"], stored["proposal_scores"], facts.kinds)
+        return View(*seen, facts.found, stored.get("states"), stored["contrast"], facts.present, proposals)

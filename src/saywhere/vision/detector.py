@@ -1,82 +1,147 @@
-"""COCO's 80 kinds of things found in a photo: SSD with MobileNetV3-Large (Howard et al. 2019), run by OpenCV.
+"""COCO's 80 kinds of things found in a photo: EfficientDet-Lite2 (Tan et al. 2020), in a byte a number.
 
-    detector = open_detector()
-    detector.find("kitchen.jpg", least_score=0.3)     # (Found(box_xyxy=…, name='cup', score=0.81), …)
-
-OpenCV takes as many threads as `cv2.setNumThreads` lets it; this module leaves that to the caller.
+detector = open_detector()
+seen = detector.find("kitchen.jpg")
+seen.found                                  # (Found(box_xyxy=…, name='cup', score=0.81), …)
+seen.proposals                              # all that it weighed, before boxes that overlap are dropped
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from pathlib import Path
-from typing import Protocol
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
+from PIL import Image
 
-from saywhere.assets import fetch, find
-from saywhere.core import Frame, InvalidFile, InvalidValue
-from saywhere.core.errors import require
+from saywhere.assets import cache_folder, fetch, find
+from saywhere.core import Frame, InvalidValue
+from saywhere.core.coco_classes import COCO_CLASSES
+from saywhere.core.types import Floats32
 from saywhere.vision.photo import PhotoLike, read_photo
-from saywhere.vision.view import Encoder, Found, View
+from saywhere.vision.runtime import Runtime, open_runtime
+from saywhere.vision.things import suppressed
+from saywhere.vision.view import Encoder, Found, Proposals, View
 
-NAME = "ssd-mobilenet-v3-coco"
-INPUT_PX = 320
-# The network saw 8-bit values v as (v - 127.5) / 127.5.
-_MIDDLE_8BIT = 127.5
-# The labels name 91 kinds, but nobody ever drew these in COCO, so the network never learnt them.
-_NEVER_DRAWN = frozenset({12, 26, 29, 30, 45, 66, 68, 69, 71, 83, 91})
-_COLUMNS = 7
+NAME: Final = "efficientdet-lite2-coco"
+INPUT_PX: Final = 448
+# COCO numbers its kinds up to 90 but nobody ever drew these.
+_NEVER_DRAWN: Final = frozenset({12, 26, 29, 30, 45, 66, 68, 69, 71, 83})
+_COLUMNS: Final = np.array([number - 1 for number in range(1, 91) if number not in _NEVER_DRAWN])
+"""Where the network's 90 scores tell of COCO's 80 kinds, in COCO's order."""
+_LEVELS: Final = (8, 16, 32, 64, 128)
+"""Pixels from one place to the next, in each of the maps that the network looks at."""
+_ANCHOR_SIDES: Final = 3.0
+"""Side of an anchor, in places."""
+_GREY: Final = 127
+_FAINTEST = 0.02
+_MOST_PROPOSALS = 2000
+_SAME = 0.5
+"""Of two things of one kind that overlap by more (IoU) the surer is kept."""
+_MOST_FOUND = 100
 
 
-class Network(Protocol):
-    """What is used of OpenCV's network: one input, one table of detections."""
+@dataclass(frozen=True, slots=True, eq=False)
+class Detected:
+    """found: things, the surest first. proposals: places with what each may show, whether they overlap or not."""
 
-    def setInput(self, blob: NDArray[np.float32]) -> None:  # noqa: N802 - OpenCV's name
-        """(1, 3, 320, 320), red first."""
-
-    def forward(self) -> NDArray[np.float32]:
-        """(1, 1, n, 7): image, kind's number, score, then left, top, right, bottom in fractions of the input."""
+    found: tuple[Found, ...]
+    proposals: Proposals
 
 
 class Detector:
-    """Finds things in photos squashed to a square. Not for two threads at once: the network holds its input.
+    """Finds things in photos that are shrunk or grown to fit a square, with grey below or on the right.
 
-    names: of the kinds, by the network's numbers. name, sha256: of the weights, for the record.
+    network: from (1, 448, 448, 3) bytes to (1, n, 4) shifts of anchors and (1, n, 90) scores. name, sha256: of the
+    weights, for the record.
     """
 
-    def __init__(self, network: Network, names: Mapping[int, str], name: str, sha256: str) -> None:
-        self._cv2 = require("cv2", needed_for="the detector", extra="models")
-        self.network, self._names, self.name, self.sha256 = network, dict(names), name, sha256
+    def __init__(self, network: Runtime, name: str, sha256: str) -> None:
+        self.network, self.name, self.sha256 = network, name, sha256
+        self._anchors = anchors()
 
     @property
     def names(self) -> tuple[str, ...]:
         """All kinds it may find, in COCO's order."""
-        return tuple(self._names[number] for number in sorted(self._names))
+        return COCO_CLASSES
 
     @property
     def fingerprint(self) -> dict[str, str | int]:
         """What the findings depend on."""
         return {"detector": self.name, "weights_sha256": self.sha256, "input_px": INPUT_PX}
 
-    def find(self, photo: PhotoLike, least_score: float = 0.0) -> tuple[Found, ...]:
-        """Up to 100 things, the surest first. Boxes are cut at the photo's edges; those without area are left out."""
+    def find(self, photo: PhotoLike, least_score: float = 0.0) -> Detected:
+        """Up to 100 things with at least this score. Boxes are cut at the edges; those without area are left out."""
         if not 0 <= least_score <= 1:
             raise InvalidValue("least_score", f"is {least_score}, not within [0, 1]")
-        pixels = np.asarray(read_photo(photo))
-        middle, side = (_MIDDLE_8BIT,) * 3, (INPUT_PX, INPUT_PX)
-        self.network.setInput(self._cv2.dnn.blobFromImage(pixels, 1 / _MIDDLE_8BIT, side, middle, swapRB=False))
-        table = self.network.forward().reshape(-1, _COLUMNS).astype(np.float64)
-        found = [self._found(row) for row in table if row[2] >= least_score]
-        return tuple(sorted((one for one in found if one is not None), key=lambda one: -one.score))
+        pixels, shares = _fitted(read_photo(photo))
+        shifts, scores = self.network(pixels[None])
+        proposals = self._proposals(shifts[0], scores[0][:, _COLUMNS], shares)
+        return Detected(_things(proposals, max(least_score, _FAINTEST)), proposals)
 
-    def _found(self, row: NDArray[np.float64]) -> Found | None:
-        name = self._names.get(int(row[1]))
-        left, top, right, bottom = np.clip(row[3:], 0, 1).tolist()
-        if name is None or not (left < right and top < bottom):
-            return None
-        return Found((left, top, right, bottom), name, min(max(float(row[2]), 0.0), 1.0))
+    def _proposals(self, shifts: Floats32, scores: Floats32, shares: tuple[float, float]) -> Proposals:
+        """The surest places. shares: of the input's width and height that the photo takes."""
+        best = scores.max(axis=1)
+        chosen = np.flatnonzero(best >= _FAINTEST)
+        if len(chosen) > _MOST_PROPOSALS:
+            chosen = chosen[np.argsort(-best[chosen], kind="stable")[:_MOST_PROPOSALS]]
+        boxes = _moved(self._anchors[chosen], shifts[chosen]) / np.tile(shares, 2).astype(np.float32)
+        boxes = np.clip(boxes, 0, 1)
+        real = (boxes[:, :2] < boxes[:, 2:]).all(axis=1)
+        return Proposals(boxes[real], np.clip(scores[chosen][real], 0, 1), COCO_CLASSES)
+
+
+def anchors() -> Floats32:
+    """(n, 4) middle y and x, height and width of the boxes that the network moves, in fractions of its input.
+
+    At each place of each map nine: three sizes, a third of an octave apart, in three forms.
+    """
+    all_levels = []
+    for stride in _LEVELS:
+        places = -(-INPUT_PX // stride)
+        middles = (np.arange(places) + 0.5) / places
+        sides = [
+            (size / np.sqrt(form), size * np.sqrt(form))
+            for size in (_ANCHOR_SIDES / places * 2 ** (third / 3) for third in range(3))
+            for form in (1.0, 2.0, 0.5)
+        ]
+        y, x, nth = (axis.ravel() for axis in np.meshgrid(middles, middles, np.arange(len(sides)), indexing="ij"))
+        all_levels.append(np.column_stack([y, x, np.array(sides)[nth]]))
+    return np.concatenate(all_levels).astype(np.float32)
+
+
+def _moved(anchored: Floats32, shifts: Floats32) -> Floats32:
+    """(n, 4) boxes, xyxy, from anchors and what the network says of each: by how many of its sides the middle is off,
+    and the logarithm of how much larger it is."""
+    middles = shifts[:, :2] * anchored[:, 2:] + anchored[:, :2]
+    halves = np.exp(np.minimum(shifts[:, 2:], np.log(64))) * anchored[:, 2:] / 2
+    corners = np.concatenate([middles - halves, middles + halves], axis=1)
+    moved: Floats32 = corners[:, [1, 0, 3, 2]].astype(np.float32)
+    return moved
+
+
+def _fitted(photo: Image.Image) -> tuple[NDArray[np.uint8], tuple[float, float]]:
+    """(448, 448, 3) the photo with its longer side 448, and which shares of that its width and height are."""
+    scale = INPUT_PX / max(photo.size)
+    width, height = (max(1, round(side * scale)) for side in photo.size)
+    pixels = np.full((INPUT_PX, INPUT_PX, 3), _GREY, np.uint8)
+    pixels[:height, :width] = np.asarray(photo.resize((width, height), Image.Resampling.BILINEAR))
+    return pixels, (width / INPUT_PX, height / INPUT_PX)
+
+
+def _things(proposals: Proposals, least_score: float) -> tuple[Found, ...]:
+    """What is left when of those of one kind that overlap only the surest is kept."""
+    things = []
+    for kind, name in enumerate(proposals.names):
+        (sure,) = np.nonzero(proposals.scores[:, kind] >= least_score)
+        boxes, scores = proposals.boxes_xyxy[sure], proposals.scores[sure, kind]
+        for one in suppressed(boxes, scores, _SAME):
+            left, top, right, bottom = boxes[one].tolist()
+            things.append(Found((left, top, right, bottom), name, float(scores[one])))
+    return tuple(sorted(things, key=lambda one: -one.score)[:_MOST_FOUND])
 
 
 class DetectingEncoder(Encoder):
@@ -99,25 +164,34 @@ class DetectingEncoder(Encoder):
 
     def look_many(self, photos: Sequence[PhotoLike]) -> list[View]:
         images = [read_photo(photo) for photo in photos]
+        seen = [self.detector.find(image, self.least_score) for image in images]
         return [
-            view.with_found(self.detector.find(image, self.least_score))
-            for image, view in zip(images, self.encoder.look_many(images), strict=True)
+            view.with_found(one.found, one.proposals)
+            for one, view in zip(seen, self.encoder.look_many(images), strict=True)
         ]
 
 
-def open_detector() -> Detector:
-    """The detector, its weights fetched if they are not there."""
-    cv2 = require("cv2", needed_for=f"the detector {NAME!r}", extra="models")
+def open_detector(runtime: str = "") -> Detector:
+    """The detector, its weights fetched if they are not there. runtime: see `open_runtime`."""
     asset, folder = find(NAME), fetch(NAME)
-    network = cv2.dnn.readNetFromTensorflow(str(folder / "model.pb"), str(folder / "model.pbtxt"))
-    (weights,) = (file for file in asset.files if file.name == "model.pb")
-    return Detector(network, read_names(folder / "labels.txt"), NAME, weights.stored_sha256)
+    (weights,) = asset.files
+    path = folder / weights.name
 
+    def network() -> torch.nn.Module:
+        # Read when nothing was converted before.
+        from saywhere.vision.tflite_graph import TFLiteGraph, read_graph
 
-def read_names(path: Path) -> dict[int, str]:
-    """The kinds that the network learnt, by its numbers, from a file with one name a line, the first being number 1."""
-    try:
-        lines = path.read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise InvalidFile(path, f"cannot be read: {getattr(error, 'strerror', None) or error}") from error
-    return {number: name.strip() for number, name in enumerate(lines, 1) if number not in _NEVER_DRAWN}
+        return TFLiteGraph(read_graph(path))
+
+    def tflite() -> bytes:
+        from saywhere.vision.tflite_graph import without_custom
+
+        return without_custom(path)
+
+    example = torch.zeros((1, INPUT_PX, INPUT_PX, 3), dtype=torch.uint8)
+    key = f"{NAME} {weights.stored_sha256}"
+    return Detector(
+        open_runtime(network, key, example, cache_folder() / "compiled", runtime, tflite=tflite),
+        NAME,
+        weights.stored_sha256,
+    )

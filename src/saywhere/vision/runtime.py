@@ -36,21 +36,35 @@ PRECISIONS = ("f32", "bf16")
 
 
 def open_runtime(
-    make: Callable[[], nn.Module], key: str, example: Tensor, cache: Path, kind: str = "", precision: str = "f32"
+    make: Callable[[], nn.Module],
+    key: str,
+    example: Tensor,
+    cache: Path,
+    kind: str = "",
+    precision: str = "f32",
+    tflite: Callable[[], bytes] | None = None,
 ) -> Runtime:
     """A network that takes one tensor and gives one or several, ready to run.
 
     make: gives the network; not called if it was converted before. key: names all that it depends on, its shape and the
     hashes of its weights: equal keys mean equal networks. example: an input; batches of any size may follow. cache: a
     folder for what is converted. kind: one of RUNTIMES; by default the first that is installed. precision: one of
-    PRECISIONS, of OpenVINO alone; bf16 is twice as fast where the processor has it, and off by a hundredth.
+    PRECISIONS, of OpenVINO alone; bf16 is twice as fast where the processor has it, and off by a hundredth. tflite:
+    gives the same network as a TensorFlow Lite file, which OpenVINO reads instead, to compute with bytes where the file
+    does; batches are then as large as the example.
     """
     chosen = kind or ("openvino" if find_spec("openvino") else "torch")
     if chosen not in RUNTIMES:
         raise UnknownName("runtime", chosen, RUNTIMES)
     if precision not in PRECISIONS:
         raise UnknownName("precision", precision, PRECISIONS)
-    return _by_openvino(make, key, example, cache, precision) if chosen == "openvino" else _by_torch(_frozen(make))
+    if chosen == "torch":
+        return _by_torch(_frozen(make))
+
+    def convert(openvino: Any) -> Any:
+        return _of_torch(_frozen(make), example) if tflite is None else _of_tflite(openvino, tflite())
+
+    return _by_openvino(convert, f"{key} {tuple(example.shape)}", cache, precision)
 
 
 def _frozen(make: Callable[[], nn.Module]) -> nn.Module:
@@ -66,14 +80,15 @@ def _by_torch(network: nn.Module) -> Runtime:
     return run
 
 
-def _by_openvino(make: Callable[[], nn.Module], key: str, example: Tensor, cache: Path, precision: str) -> Runtime:
+def _by_openvino(convert: Callable[[Any], Any], key: str, cache: Path, precision: str) -> Runtime:
+    """convert: gives OpenVINO's model, from OpenVINO itself."""
     # Some virtual machines announce matrix units (AMX) that end the process when they are used.
     os.environ.setdefault("ONEDNN_MAX_CPU_ISA", "AVX512_CORE_BF16")
     openvino = require("openvino", needed_for="the runtime 'openvino'", extra="fast")
-    digest = hashlib.sha256(f"{key} {tuple(example.shape)} {openvino.__version__}".encode()).hexdigest()
+    digest = hashlib.sha256(f"{key} {openvino.__version__}".encode()).hexdigest()
     stored = cache / f"{digest[:32]}.xml"
     if not stored.exists():
-        _convert(openvino, _frozen(make), example, stored)
+        _save(openvino, convert(openvino), stored)
     core = openvino.Core()
     compiled: Any = core.compile_model(core.read_model(stored), "CPU", {"INFERENCE_PRECISION_HINT": precision})
 
@@ -84,7 +99,7 @@ def _by_openvino(make: Callable[[], nn.Module], key: str, example: Tensor, cache
     return run
 
 
-def _convert(openvino: Any, network: nn.Module, example: Tensor, stored: Path) -> None:
+def _of_torch(network: nn.Module, example: Tensor) -> Any:
     # Two examples, because one would be taken for a batch that is always one.
     batch = ({0: torch.export.Dim("batch")},)
     with warnings.catch_warnings(), _without_log():
@@ -97,7 +112,17 @@ def _convert(openvino: Any, network: nn.Module, example: Tensor, stored: Path) -
         reader = frontend.FrontEndManager().load_by_framework("pytorch")
         # The reader keeps no reference to it, so this name does.
         program = decoder.TorchFXPythonDecoder.from_exported_program(exported)
-        model = reader.convert(reader.load(program))
+        return reader.convert(reader.load(program))
+
+
+def _of_tflite(openvino: Any, content: bytes) -> Any:
+    with tempfile.TemporaryDirectory(prefix="saywhere-") as folder:
+        path = Path(folder) / "network.tflite"
+        path.write_bytes(content)
+        return openvino.Core().read_model(path)
+
+
+def _save(openvino: Any, model: Any, stored: Path) -> None:
     stored.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=stored.parent) as made:
         path = Path(made) / stored.name

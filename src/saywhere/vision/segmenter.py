@@ -28,7 +28,7 @@ from torch.nn import functional
 
 from saywhere.assets import cache_folder, find, verify
 from saywhere.assets.checkpoint import read_tensors
-from saywhere.core import Box, BoxSet, Frame, InvalidFile, InvalidValue, Mask, Point, Region, Trace
+from saywhere.core import BoxSet, Frame, InvalidFile, InvalidValue, Mask, Point, Region, Trace
 from saywhere.core.types import Bools, Floats
 from saywhere.vision.photo import PhotoLike, read_photo
 from saywhere.vision.runtime import Runtime, open_runtime

@@ -40,6 +40,38 @@ class Found:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class Proposals:
+    """Places where a detector weighed whether something is there; many overlap.
+
+    boxes_xyxy: (n, 4) float32, fractions of the photo. scores: (n, k) float32 within [0, 1], how sure each place shows
+    each kind. names: the k kinds.
+    """
+
+    boxes_xyxy: Floats32
+    scores: Floats32
+    names: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        count, kinds = len(self.boxes_xyxy), len(self.names)
+        if self.boxes_xyxy.shape != (count, 4) or self.scores.shape != (count, kinds):
+            shapes = f"boxes {self.boxes_xyxy.shape} and scores {self.scores.shape} for {kinds} kinds"
+            raise InvalidValue("Proposals", f"do not fit each other: {shapes}")
+
+    def claims(self, box_xyxy: Sequence[float], power: float) -> Floats32:
+        """(k,) how sure some place that fits the box shows each kind: the largest of score × IoU to a power."""
+        x1, y1, x2, y2 = box_xyxy
+        left, top, right, bottom = self.boxes_xyxy.T
+        wide = np.clip(np.minimum(right, x2) - np.maximum(left, x1), 0, None)
+        high = np.clip(np.minimum(bottom, y2) - np.maximum(top, y1), 0, None)
+        common = wide * high
+        union = (right - left) * (bottom - top) + (x2 - x1) * (y2 - y1) - common
+        fits = (common / np.maximum(union, 1e-12)) ** power
+        near = fits > 0
+        claims: Floats32 = (self.scores[near] * fits[near, None]).max(axis=0, initial=0.0).astype(np.float32)
+        return claims
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class View:
     """One photo as an encoder saw it.
 
@@ -53,6 +85,7 @@ class View:
         gives none.
     contrast: (d,) float32, the photo in a second vector, which tells it from others; `whole` where there is no other.
     present: how likely each kind of thing is somewhere in the photo, by name; empty where the encoder does not tell.
+    proposals: what the detector weighed on the way to `found`; None where no detector looked.
     """
 
     frame: Frame
@@ -63,6 +96,7 @@ class View:
     states: Floats32 | None
     contrast: Floats32
     present: Mapping[str, float]
+    proposals: Proposals | None
 
     def __init__(
         self,
@@ -74,6 +108,7 @@ class View:
         states: ArrayLike | None = None,
         contrast: ArrayLike | None = None,
         present: Mapping[str, float] | None = None,
+        proposals: Proposals | None = None,
     ) -> None:
         seen, one = np.array(patches, dtype=np.float32), np.array(whole, dtype=np.float32)
         if seen.ndim != 3 or seen.shape[:2] != frame.grid or not seen.shape[2]:
@@ -95,11 +130,12 @@ class View:
         object.__setattr__(self, "states", None if states is None else np.array(states, dtype=np.float32))
         object.__setattr__(self, "contrast", other)
         object.__setattr__(self, "present", dict(present or {}))
+        object.__setattr__(self, "proposals", proposals)
 
-    def with_found(self, found: Iterable[Found]) -> View:
+    def with_found(self, found: Iterable[Found], proposals: Proposals | None = None) -> View:
         """The same view with these things found in it."""
         seen = (self.frame, self.patches, self.whole, self.attention)
-        return View(*seen, found, self.states, self.contrast, self.present)
+        return View(*seen, found, self.states, self.contrast, self.present, proposals)
 
     def patch_boxes_xyxy(self) -> NDArray[np.float64]:
         """(rows * cols, 4) where each patch lies, in fractions of the photo, row by row from the top."""

@@ -1,7 +1,9 @@
-"""The caption that agrees most with what the memory knows (Devlin et al. 2015, here with texts alone).
+"""The caption that agrees most with what the memory knows and with the other captions that were drawn.
 
 Several captions are drawn for one vector; the one is kept that shares most words and runs of words with the sentences
-nearest to the vector, rare ones counting more. No photo is compared with any other: the memory holds only texts.
+nearest to the vector (Devlin et al. 2015, here with texts alone), and with each other (the least expected loss, if
+drawn captions are what people may write), rare runs counting more. No photo is compared with any other: the memory
+holds only texts.
 """
 
 from __future__ import annotations
@@ -28,23 +30,27 @@ class ConsensusConfig:
     closing made of it. draws: so many more are drawn at random; always the same for the same vector. temperature,
     top_p, no_repeat: of the drawing, see `GenerationConfig`. nearest: so many sentences of the memory are references,
     weighted by exp(cosine / softness). min_words: of candidates and of references: a memory may hold phrases too,
-    which the shortest candidates agree with best.
+    which the shortest candidates agree with best. among: how much likeness among the candidates counts, the rest is
+    likeness to the memory's sentences.
     """
 
     beams: int = 3
     draws: int = 16
-    temperature: float = 0.7
+    temperature: float = 0.5
     top_p: float = 0.9
     no_repeat: int = 3
     nearest: int = 150
     softness: float = 0.05
     min_words: int = 6
+    among: float = 0.3
 
     def __post_init__(self) -> None:
         if min(self.beams, self.draws, self.nearest) < 1:
             raise InvalidValue("agreement", f"needs at least 1 of beams, draws and nearest: {self}")
         if not 0 < self.softness < math.inf:
             raise InvalidValue("agreement softness", f"is {self.softness}, not above 0")
+        if not 0 <= self.among <= 1:
+            raise InvalidValue("agreement among candidates", f"is {self.among}, not within [0, 1]")
 
     @property
     def careful(self) -> GenerationConfig:
@@ -85,26 +91,41 @@ class InverseFrequency:
 
 
 def consensus(
-    candidates: Sequence[str], references: Sequence[Nearest], rarity: InverseFrequency, softness: float
+    candidates: Sequence[str],
+    references: Sequence[Nearest],
+    rarity: InverseFrequency,
+    softness: float,
+    among: float = 0.0,
 ) -> int:
-    """The number of the candidate most alike to the reference sentences; of equals the first."""
+    """The number of the candidate most alike to the reference sentences and, by the share `among`, to the other
+    candidates; of equals the first."""
     if not candidates or not references:
         raise InvalidValue("consensus", "needs candidates and sentences")
     highest = max(one.cosine for one in references)
     weights = [math.exp((one.cosine - highest) / softness) for one in references]
-    sentences = [[(ngrams, _length(ngrams)) for ngrams in rarity.weights(one.sentence)] for one in references]
+    sentences = [_profile(one.sentence, rarity) for one in references]
+    own = [_profile(text, rarity) for text in candidates]
     scores = []
-    for text in candidates:
-        own = rarity.weights(text)
-        lengths = [_length(ngrams) for ngrams in own]
-        scores.append(
-            sum(
-                weight * _alike(ours, theirs) / (length * their_length)
-                for weight, sentence in zip(weights, sentences, strict=True)
-                for ours, length, (theirs, their_length) in zip(own, lengths, sentence, strict=True)
-            )
-        )
+    for number, text in enumerate(own):
+        known = sum(weight * _likeness(text, other) for weight, other in zip(weights, sentences, strict=True))
+        others = [_likeness(text, other) for place, other in enumerate(own) if place != number and among]
+        scores.append((1 - among) * known / sum(weights) + among * sum(others) / max(len(others), 1))
     return max(range(len(scores)), key=lambda number: (scores[number], -number))
+
+
+Profile = Sequence[tuple[NgramWeights, float]]
+"""For runs of 1, 2, 3 and 4 words: what each weighs, and the length of all of them as a vector."""
+
+
+def _profile(text: str, rarity: InverseFrequency) -> Profile:
+    return [(ngrams, _length(ngrams)) for ngrams in rarity.weights(text)]
+
+
+def _likeness(ours: Profile, theirs: Profile) -> float:
+    return sum(
+        _alike(some, other) / (length * other_length)
+        for (some, length), (other, other_length) in zip(ours, theirs, strict=True)
+    )
 
 
 def _alike(ours: NgramWeights, theirs: NgramWeights) -> float:

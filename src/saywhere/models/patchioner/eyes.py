@@ -10,16 +10,18 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 from PIL import Image
 
-from saywhere.core import BoxSet, InvalidValue, Region, WholeImage
+from saywhere.core import Box, BoxSet, InvalidValue, Region, WholeImage
 from saywhere.core.types import Floats32
 from saywhere.models.common.overlaps import overlaps
 from saywhere.models.patchioner.aggregation import region_weights
-from saywhere.models.patchioner.tags import ClassNames, Tags
+from saywhere.models.patchioner.tags import ClassNames, Tags, claims
 from saywhere.vision.things import Namer
 from saywhere.vision.view import Encoder, View
 
 _TRUST_AROUND = 0.1
 """How far the detector is believed where the eye sees surroundings."""
+_FIT = 2.0
+"""How much a place that the detector weighed must fit a box to name it: IoU to this power."""
 
 if TYPE_CHECKING:
     from saywhere.models.patchioner.alignment import Alignment
@@ -31,17 +33,19 @@ class Blend:
 
     whole: the detector's names when the region is the whole photo or a set of boxes. region: when it is one patch; in
     between, by size.
-    classes: the names of the encoder's own classes. doubt: see `naming`.
+    classes: the names of the encoder's own classes. doubt: see `shared`; box_doubt: of boxes, whose edges are known.
     """
 
     whole: float = 0.0
     region: float = 0.0
     classes: float = 0.0
     doubt: float = 0.01
+    box_doubt: float = 0.0004
 
     def __post_init__(self) -> None:
-        if not self.doubt > 0:
-            raise InvalidValue("blend doubt", f"is {self.doubt}, not above 0")
+        for name, value in (("doubt", self.doubt), ("box_doubt", self.box_doubt)):
+            if not value > 0:
+                raise InvalidValue(f"blend {name}", f"is {value}, not above 0")
 
 
 def is_scene(region: Region) -> bool:
@@ -145,8 +149,22 @@ class AlignedView:
         scenes = np.array([is_scene(one) for one in regions or ()] or [False] * len(flat))
         spread[scenes] = 1
         loudness = self.blend.region + (self.blend.whole - self.blend.region) * spread
-        named = loudness[:, None] * self.tags.named(lying, self.blend.doubt, self._trust(flat))
+        claimed, doubt = self._claims(claims(lying, len(self.tags.names)), regions)
+        named = loudness[:, None] * self.tags.named(claimed * self._trust(flat)[:, None], doubt)
         return Names(self.tags.learnt(lying), named.astype(np.float32))
+
+    def _claims(self, of_found: Floats32, regions: Sequence[Region] | None) -> tuple[Floats32, Floats32]:
+        """(m, names) claims of what was found, and (m, 1) how much doubt they meet. Boxes, whose edges are known, are
+        claimed by all that the detector weighed, whether it was found in the end or not."""
+        claimed, doubt = of_found, np.full((len(of_found), 1), self.blend.doubt, np.float32)
+        proposals = self.view.proposals
+        if proposals is None or self.tags is None or proposals.names != self.tags.names:
+            return claimed, doubt
+        for row, region in enumerate(regions or ()):
+            if isinstance(region, Box):
+                claimed[row] = proposals.claims(np.clip(region.xyxy, 0, 1).tolist(), _FIT) ** 2
+                doubt[row] = self.blend.box_doubt
+        return claimed, doubt
 
     def _trust(self, flat: Floats32) -> Floats32:
         """(m,) how far the detector is believed, for (m, n) weights."""
@@ -214,7 +232,10 @@ class EncoderEyes:
 
     def look(self, photo: Image.Image) -> View:
         view = self.encoder.look(photo)
-        return view if self.detector is None else view.with_found(self.detector.find(photo))
+        if self.detector is None:
+            return view
+        seen = self.detector.find(photo)
+        return view.with_found(seen.found, seen.proposals)
 
     def align(self, view: View) -> AlignedView:
         return AlignedView(view, self.alignment, self.tags, self.classes, self.blend, self.namer)

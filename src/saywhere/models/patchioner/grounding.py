@@ -25,10 +25,10 @@ from saywhere.vision import Found
 _BRIGHT = (0.35, 0.6)
 _LEAST_FOUND = 0.05
 _MOST_FOUND = 40
-# A thing found with less certainty is not pointed at by its name alone.
-_SURELY_FOUND = 0.3
+# A kind is there if it was found with this certainty, or if eye and detector together believe in it this much.
+_SURELY_FOUND, _LIKELY_PRESENT = 0.08, 0.1
 # What large things gain, times the square root of their share of the photo: people mean the large one of several.
-_LARGE = 0.4
+_LARGE = 0.2
 # Nouns that mean the photo, and nouns that mean a place in it: no things.
 _THE_PHOTO = frozenset(
     ("image", "picture", "photo", "photograph", "scene", "view", "shot", "background", "foreground", "side", "front")
@@ -89,7 +89,7 @@ class Grounder:
     def find(self, text: str, vector: Floats32, place: str = "") -> PhraseBox:
         """Where a phrase most likely is. vector: of the text, of length 1. place: "left", "top" … if it says so."""
         named = classes_named(text)
-        things = [one for one in self._seen.view.found if one.score >= _SURELY_FOUND and one.name in named]
+        things = [one for one in self._seen.view.found if one.name in named and self._is_there(one)]
         if not things:
             known = not named.isdisjoint(self._seen.kinds)
             return replace(self.candidates(vector, place)[0], missed=known)
@@ -101,6 +101,11 @@ class Grounder:
         best = max(things, key=fits)
         cosine = float(self._seen.vectors([Box(*best.box_xyxy)])[0] @ vector)
         return PhraseBox(best.box_xyxy, cosine, best.name)
+
+    def _is_there(self, one: Found) -> bool:
+        if one.score >= _SURELY_FOUND:
+            return True
+        return one.name in self._seen.kinds and self._seen.presence(one.name) >= _LIKELY_PRESENT
 
     def candidates(self, vector: Floats32, place: str = "") -> list[PhraseBox]:
         """All boxes on offer for a phrase with this vector, the best first."""

@@ -46,20 +46,23 @@ def tag_features(lying: Overlaps, names: int) -> Floats32:
     return np.concatenate([strongest, surest, np.log1p(many)], axis=1)
 
 
-def naming(lying: Overlaps, names: int, doubt: float, trust: Floats32 | float = 1.0) -> Floats32:
-    """(m, names) how much of a region's name each kind has: at least 0, together less than 1.
-
-    A thing's claim is the square of score × fit; fit is high where thing and region cover each other. doubt: how much
-    is left for no name, on the scale of claims: a claim of this size gets half. trust: (m,), what each region's claims
-    are multiplied by.
-    """
+def claims(lying: Overlaps, names: int) -> Floats32:
+    """(m, names) how much each kind claims a region: the largest square of score × fit over the things found; fit is
+    high where thing and region cover each other."""
     thing_power = np.where(lying.areal, _FIT, _TOUCH)[:, None]
     fit = lying.of_region**_FIT * lying.of_thing**thing_power
-    claims = np.zeros((len(fit), names), dtype=np.float32)
+    claimed = np.zeros((len(fit), names), dtype=np.float32)
     for number, kind in enumerate(lying.kinds):
-        claims[:, kind] = np.maximum(claims[:, kind], (lying.scores[number] * fit[:, number]) ** 2)
-    claims *= np.reshape(trust, (-1, 1))
-    shares: Floats32 = claims / (claims.sum(axis=1, keepdims=True) + doubt)
+        claimed[:, kind] = np.maximum(claimed[:, kind], (lying.scores[number] * fit[:, number]) ** 2)
+    return claimed
+
+
+def shared(claimed: Floats32, doubt: Floats32 | float) -> Floats32:
+    """(m, names) how much of a region's name each kind has: at least 0, together less than 1.
+
+    doubt: how much is left for no name, of all or (m, 1), on the scale of claims: a claim of this size gets half.
+    """
+    shares: Floats32 = claimed / (claimed.sum(axis=1, keepdims=True) + doubt)
     return shares
 
 
@@ -87,9 +90,9 @@ class Tags:
         added: Floats32 = tag_features(lying, len(self.names)) @ self.weight + self.offset
         return added
 
-    def named(self, lying: Overlaps, doubt: float, trust: Floats32 | float = 1.0) -> Floats32:
-        """(m, d) each region's name, as long as it is certain. trust: see `naming`."""
-        added: Floats32 = naming(lying, len(self.names), doubt, trust) @ self.vectors
+    def named(self, claimed: Floats32, doubt: Floats32 | float) -> Floats32:
+        """(m, d) each region's name, as long as it is certain, from (m, names) claims."""
+        added: Floats32 = shared(claimed, doubt) @ self.vectors
         return added
 
     def save_pretrained(self, folder: str | Path) -> None:

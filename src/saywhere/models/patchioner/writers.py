@@ -219,7 +219,8 @@ class MemoryWriter:
             every = [*some, *others]
             plain = [one for one in every if not _ECHO.search(one.text)] or every
             candidates = [one for one in plain if believable is None or believable(one.text)] or plain
-            best = consensus([text.text for text in candidates], how.references(near), self.rarity, how.softness)
+            texts = [text.text for text in candidates]
+            best = consensus(texts, how.references(near), self.rarity, how.softness, how.among)
             chosen.append(candidates[best])
         return chosen, closed
 
