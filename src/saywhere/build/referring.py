@@ -29,6 +29,7 @@ from saywhere.models.patchioner.seer_config import read_config
 from saywhere.store import Row, Store, StoreWriter
 from saywhere.store.digest import folder_fingerprint
 from saywhere.vision import read_photo
+from saywhere.vision.detector import NAME as DETECTOR
 
 LOOKS, KIND = "looks", "what photos offer to expressions"
 FIELDS = {
@@ -87,7 +88,8 @@ def sees(model: Path) -> str:
     config = read_config(model)
     parts = [part for part in _SEEING if (model / part / "config.json").exists()]
     files = [f"{part}/{name}" for part in parts for name in ("config.json", "model.safetensors")]
-    how = (config.encoder, config.input_px, config.detector, config.class_names, sorted(config.blend.items()))
+    detector = DETECTOR if config.detector else ""
+    how = (config.encoder, config.input_px, detector, config.class_names, sorted(config.blend.items()))
     kept = [folder_fingerprint(model, files), *map(repr, how)]
     return hashlib.sha256("\n".join(kept).encode()).hexdigest()[:16]
 
