@@ -12,6 +12,7 @@ from saywhere.models.patchioner.eyes import AlignedView, Blend, is_scene
 from saywhere.models.patchioner.tags import ClassNames, Tags
 from saywhere.vision import Found, View
 from saywhere.vision.things import Namer
+from saywhere.vision.view import Proposals
 from tests.models.patchioner_seeing import FOUND, THINGS, TOP_RIGHT, ColourEncoder, alignment, photo, tags
 
 VIEW = ColourEncoder().look(photo())
@@ -134,3 +135,30 @@ def test_a_region_outside_the_photo_is_named_by_its_number() -> None:
 )
 def test_several_things_together_are_a_scene_and_one_box_is_not(region: Region, scene: bool) -> None:
     assert is_scene(region) is scene
+
+
+def test_a_box_is_named_by_what_was_weighed_there_even_if_nothing_was_found() -> None:
+    weighed = Proposals(np.array([TOP_RIGHT], np.float32), np.array([[0, 0, 0.1]], np.float32), THINGS)
+    view = View(VIEW.frame, VIEW.patches, VIEW.whole, None, (), proposals=weighed)
+    blend = Blend(whole=9.0, region=9.0, doubt=1e9, box_doubt=0.01)
+    seen = AlignedView(view, alignment(), tags(), None, blend)
+    box, patch = seen.vectors([Box(*TOP_RIGHT), Patch(0, 3)])
+    expected = np.array([0, 1, 9.0 / 2])
+    np.testing.assert_allclose(box, expected / np.linalg.norm(expected), atol=1e-5)
+    np.testing.assert_allclose(patch, (0, 1, 0), atol=1e-5)
+
+
+def test_presence_is_what_eye_and_detector_say_together_or_the_one_that_can_tell() -> None:
+    present = {"cat": 0.5, "owl": 0.3}
+    view = View(VIEW.frame, VIEW.patches, VIEW.whole, None, [Found(TOP_RIGHT, "cat", 0.5)], present=present)
+    both, eye, detector = (
+        AlignedView(view, alignment(), tags()),
+        AlignedView(view),
+        AlignedView(SEEN, alignment(), tags()),
+    )
+    # Log-odds of a half are 0, so that the bias is left; nothing found counts as one in a hundred.
+    assert both.presence("cat") == pytest.approx(1 / (1 + np.exp(-1.54)))
+    assert both.presence("owl") == 0.3
+    assert eye.presence("cat") == 0.5
+    assert detector.presence("cat") == pytest.approx(0.9)
+    assert both.presence("unicorn") == 1

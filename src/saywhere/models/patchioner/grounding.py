@@ -26,7 +26,7 @@ _BRIGHT = (0.35, 0.6)
 _LEAST_FOUND = 0.05
 _MOST_FOUND = 40
 # A kind is there if it was found with this certainty, or if eye and detector together believe in it this much.
-_SURELY_FOUND, _LIKELY_PRESENT = 0.08, 0.1
+_SURELY_FOUND, _LIKELY_PRESENT = 0.08, 0.05
 # What large things gain, times the square root of their share of the photo: people mean the large one of several.
 _LARGE = 0.2
 # Nouns that mean the photo, and nouns that mean a place in it: no things.
@@ -105,7 +105,7 @@ class Grounder:
     def _is_there(self, one: Found) -> bool:
         if one.score >= _SURELY_FOUND:
             return True
-        return one.name in self._seen.kinds and self._seen.presence(one.name) >= _LIKELY_PRESENT
+        return one.name in self._seen.view.present and self._seen.presence(one.name) >= _LIKELY_PRESENT
 
     def candidates(self, vector: Floats32, place: str = "") -> list[PhraseBox]:
         """All boxes on offer for a phrase with this vector, the best first."""
