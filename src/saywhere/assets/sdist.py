@@ -130,6 +130,6 @@ class _Links(HTMLParser):
 
 def _how_to_get(sdist: Sdist) -> str:
     return (
-        f"connect to the network once and fetch it again; or bring {sdist.file} of {sdist.project} {sdist.version} into "
-        "a folder here, and set PIP_FIND_LINKS to the folder"
+        f"connect to the network once and fetch it again; or bring {sdist.file} of {sdist.project} {sdist.version} "
+        "into a folder here, and set PIP_FIND_LINKS to the folder"
     )

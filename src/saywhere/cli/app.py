@@ -17,6 +17,7 @@ from saywhere.cli import (
     chatting,
     coco,
     collect,
+    cutting,
     data,
     eye,
     look,
@@ -51,6 +52,7 @@ app.command("ground")(seeing.ground)
 app.command("narrate")(seeing.narrate)
 app.command("answer")(asking.answer)
 app.command("why")(asking.why)
+app.command("segment")(cutting.segment)
 app.command("chat")(chatting.chat)
 app.command("look")(look.look)
 app.command("studio")(studio.studio)

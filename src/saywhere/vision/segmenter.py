@@ -8,8 +8,8 @@ How a region becomes a prompt:
 
     box, polygon, mask   the box around it; a set of boxes is cut out box by box
     point                itself; of SAM's three masks, the one that SAM gives the highest score
-    trace                both the box around it, as if it went round the thing, and points along it, as if it went across;
-                         the one with the higher score is kept
+    trace                both the box around it, as if it went round the thing, and points along it, as if it went
+                         across; the one with the higher score is kept
 """
 
 from __future__ import annotations
@@ -26,16 +26,15 @@ from PIL import Image
 from torch import Tensor, nn
 from torch.nn import functional
 
-from saywhere.assets import cache_folder, find, verify
+from saywhere.assets import MOBILE_SAM, cache_folder, find, verify
 from saywhere.assets.checkpoint import read_tensors
-from saywhere.core import Box, BoxSet, Frame, InvalidFile, InvalidValue, Mask, Point, Region, Trace
+from saywhere.core import BoxSet, Frame, InvalidFile, InvalidValue, Mask, Point, Region, Trace
 from saywhere.core.types import Bools, Floats
 from saywhere.vision.photo import PhotoLike, read_photo
 from saywhere.vision.runtime import Runtime, open_runtime
 from saywhere.vision.sam import load_sam, sam_network
 from saywhere.vision.tiny_vit import STRIDE, TinyViT, TinyVitConfig
 
-NAME = "mobile-sam"
 INPUT_PX = 1024
 _ENCODER = "image_encoder."
 _TRACE_POINTS = 8
@@ -147,7 +146,7 @@ class Segmenter:
 
     @property
     def fingerprint(self) -> dict[str, str | int]:
-        return {"segmenter": NAME, "weights_sha256": self.sha256, "input_px": self.input_px}
+        return {"segmenter": MOBILE_SAM, "weights_sha256": self.sha256, "input_px": self.input_px}
 
     def frame(self, photo_size: tuple[int, int]) -> Frame:
         """How a photo of this width and height becomes the input: in proportion, at the top left."""
@@ -171,6 +170,7 @@ class Segmenter:
 def prompts_of(region: Region) -> list[Prompt]:
     """What SAM is told of a region; of several prompts, see `SegmenterView.cut_outs`.
 
+    >>> from saywhere.core import Box
     >>> prompts_of(Point(0.5, 0.25))
     [Prompt(points_xy=((0.5, 0.25),), box_xyxy=None)]
     >>> prompts_of(Box(-0.1, 0.2, 0.4, 0.6))
@@ -224,9 +224,9 @@ def _around(points_xy: Floats) -> tuple[float, float, float, float] | None:
 def open_segmenter(kind: str = "") -> Segmenter:
     """MobileSAM, whose weights must be in the cache: `saywhere assets fetch mobile-sam`. kind: of runtime, see
     `saywhere.vision.runtime`."""
-    path = verify(NAME) / find(NAME).files[0].name
+    path = verify(MOBILE_SAM) / find(MOBILE_SAM).files[0].name
     released = read_tensors(path)
-    sha256 = find(NAME).files[0].stored_sha256
+    sha256 = find(MOBILE_SAM).files[0].stored_sha256
     config = TinyVitConfig()
     sam = sam_network(INPUT_PX, config.out)
 
@@ -238,7 +238,7 @@ def open_segmenter(kind: str = "") -> Segmenter:
     try:
         load_sam(sam, released)
         example = torch.zeros(1, INPUT_PX, INPUT_PX, 4, dtype=torch.uint8)
-        run = open_runtime(encoder, f"{NAME} {sha256} {config}", example, cache_folder() / "compiled", kind)
+        run = open_runtime(encoder, f"{MOBILE_SAM} {sha256} {config}", example, cache_folder() / "compiled", kind)
     except InvalidValue as error:
         raise InvalidFile(path, error.reason, error.hint) from error
     return Segmenter(run, sam, INPUT_PX, sha256)
