@@ -21,6 +21,7 @@ from saywhere.cli import (
     data,
     eye,
     look,
+    masks,
     prepare,
     questions,
     referring,
@@ -78,6 +79,7 @@ build.app.command("answers")(answers.answers)
 build.app.command("visual-words")(questions.visual_words)
 build.app.command("trace-benchmark")(benchmark.trace_benchmark)
 build.app.command("riln")(riln.riln)
+build.app.command("masks")(masks.masks)
 app.add_typer(build.app, name="build")
 app.add_typer(assets.app, name="assets")
 
