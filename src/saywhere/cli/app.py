@@ -29,6 +29,7 @@ from saywhere.cli import (
     reproduce,
     riln,
     score,
+    score_places,
     seeing,
     studio,
     study,
@@ -60,6 +61,8 @@ app.command("studio")(studio.studio)
 app.add_typer(study.app, name="study")
 app.add_typer(collect.app, name="collect")
 app.add_typer(data.app, name="data")
+score.app.command("referring")(score_places.referring)
+score.app.command("regions")(score_places.regions)
 app.add_typer(score.app, name="score")
 app.add_typer(world.app, name="world")
 app.add_typer(prepare.app, name="prepare")
