@@ -60,10 +60,9 @@ def find(name: str | PathLike[str] = BASE) -> ModelFolder:
     raise UnknownName("model", named, NAMES)
 
 
-def needed_assets(name: str | PathLike[str] = BASE, *, texts: bool = True, masks: bool = False) -> tuple[str, ...]:
-    """The names of the assets that a model needs. texts: also for finding texts in photos. masks: also for cutting
-    things out."""
-    from saywhere.assets import MOBILE_SAM, listed
+def needed_assets(name: str | PathLike[str] = BASE, *, texts: bool = True) -> tuple[str, ...]:
+    """The names of the assets that a model needs. texts: also for finding texts in photos."""
+    from saywhere.assets import listed
     from saywhere.language.embed import MINILM
     from saywhere.models.registry import kind_of
     from saywhere.vision import encoder_parts
@@ -82,7 +81,6 @@ def needed_assets(name: str | PathLike[str] = BASE, *, texts: bool = True, masks
             *((TRUNK,) if config.encoder == EYE else encoder_parts(config.encoder)),
             *([DETECTOR] if config.detector else []),
             *([MINILM] if texts else []),
-            *([MOBILE_SAM] if masks else []),
         ]
     else:
         from saywhere.models.region_source import RegionSource, read_source
@@ -93,6 +91,14 @@ def needed_assets(name: str | PathLike[str] = BASE, *, texts: bool = True, masks
         wanted = [*source.encoder_names, *([DETECTOR] if source.has_detector else [])]
     known = {asset.name for asset in listed()}
     return tuple(dict.fromkeys(asset for asset in wanted if asset in known))
+
+
+def needed_for_masks(name: str | PathLike[str] = BASE) -> tuple[str, ...]:
+    """The names of the assets that a model needs besides, to cut things out."""
+    from saywhere.assets import MOBILE_SAM
+    from saywhere.models.registry import kind_of
+
+    return (MOBILE_SAM,) if kind_of(find(name).folder) == "seer" else ()
 
 
 def _checked(folder: Path) -> Path:

@@ -94,7 +94,8 @@ def _circle(inside: Bools, rng: np.random.Generator) -> Floats:
     middle, half = (corners[0] + corners[2]) / 2, (corners[2] - corners[0]) / 2
     turns = 2 * np.pi * (rng.random() + np.linspace(0, 1, _CIRCLE_POINTS))
     around = middle + half * rng.uniform(*_RADII) * np.column_stack([np.cos(turns), np.sin(turns)])
-    return np.clip(around, 0, 1)
+    on_photo: Floats = np.clip(around, 0, 1)
+    return on_photo
 
 
 def _drawn(points_xy: Floats) -> Trace:

@@ -11,7 +11,19 @@ import typer
 from saywhere import loading
 from saywhere.cli.asking import BoxAt, MaskAt, Pixels, PointAt, PolygonAt, TraceAt, region_of
 from saywhere.cli.console import out
-from saywhere.cli.seeing import AsJson, Model, Photo, Png, busy, check_png, looked, opened, read_first, say_json
+from saywhere.cli.seeing import (
+    AsJson,
+    Model,
+    Photo,
+    Png,
+    busy,
+    check_png,
+    fetch_missing,
+    looked,
+    opened,
+    read_first,
+    say_json,
+)
 from saywhere.core import InvalidValue, Mask
 
 
@@ -40,7 +52,8 @@ def segment(
     region = region_of(photo, image if pixels else None, (box, point, polygon, trace), mask)
     if (region is None) == (not phrase.split()):
         raise InvalidValue("what to cut out", "is not given" if region is None else "is given twice", _HOW)
-    look = looked(opened(model, "segment", texts=region is None, masks=True), photo, image)
+    fetch_missing(loading.needed_for_masks(model))
+    look = looked(opened(model, "segment", texts=region is None), photo, image)
     with busy("cutting out"):
         found = look.segment(phrase if region is None else region)
     if output is not None:

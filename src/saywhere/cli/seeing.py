@@ -191,14 +191,13 @@ def narrate(
     out.print(narrative.caption, markup=False)
 
 
-def opened(model: str, skill: str = "", *, texts: bool = True, masks: bool = False) -> LoadedModel:
+def opened(model: str, skill: str = "", *, texts: bool = True) -> LoadedModel:
     """The model of this name; what it needs is fetched first, saying what it is and its licence.
 
-    skill: that it must have. texts: whether texts will have to be found in photos. masks: whether things will have to
-    be cut out of them.
+    skill: that it must have. texts: whether texts will have to be found in photos.
     """
     with busy(f"opening {model}"):
-        wanted = loading.needed_assets(model, texts=texts, masks=masks)
+        wanted = loading.needed_assets(model, texts=texts)
     fetch_missing(wanted)
     with busy(f"opening {model}"):
         loaded = loading.load(model)

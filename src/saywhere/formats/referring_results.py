@@ -16,7 +16,6 @@ from pathlib import Path
 import msgspec
 
 from saywhere.atomic import write_atomic
-from saywhere.core.errors import InvalidValue
 from saywhere.formats._boxes import BoxXyxy, check_box
 from saywhere.formats._documents import Id, built, encoded, lines
 from saywhere.formats._masks import RunLengths, RunLengthsEntry
@@ -37,8 +36,6 @@ class ReferringResult:
     def __post_init__(self) -> None:
         if self.box_xyxy is not None:
             check_box(self.box_xyxy, (1, 1))
-        if isinstance(self.expression_id, str) and not self.expression_id:
-            raise InvalidValue("the expression", "has an empty id")
 
 
 class _Line(msgspec.Struct, frozen=True, gc=False):

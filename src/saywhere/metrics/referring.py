@@ -177,7 +177,11 @@ class ReferringScores:
 
     def add_box(self, predicted_xyxy: ArrayLike | None, true_xyxy: ArrayLike) -> float:
         """The IoU of one pair of boxes, which is counted. predicted_xyxy: None if nothing was found."""
-        found = None if predicted_xyxy is None else paired_box_iou([predicted_xyxy], [true_xyxy])[0]
+        found = (
+            None
+            if predicted_xyxy is None
+            else paired_box_iou(np.asarray(predicted_xyxy)[None], np.asarray(true_xyxy)[None])[0]
+        )
         self._box_ious.append(0.0 if found is None else float(found))
         return self._box_ious[-1]
 
