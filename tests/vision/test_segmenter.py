@@ -13,7 +13,7 @@ from saywhere.formats import coco_instances
 from saywhere.formats.coco_instances import Instance
 from saywhere.metrics import mask_iou
 from saywhere.vision.sam import load_sam
-from saywhere.vision.segmenter import CutOut, Prompt, Segmenter, open_segmenter, prompts_of
+from saywhere.vision.segmenter import CutOut, MaskPrompt, Segmenter, open_segmenter, prompts_of
 from tests.vision.small_sam import sam, small_segmenter
 
 LINE = Trace([(0.1, 0.5, 0.0), (0.9, 0.5, 1.0)])
@@ -32,20 +32,20 @@ def photo(width: int = 50, height: int = 30, seed: int = 0) -> np.ndarray:
 @pytest.mark.parametrize(
     ("region", "prompts"),
     [
-        (Box(0.1, 0.2, 0.3, 0.4), [Prompt(box_xyxy=(0.1, 0.2, 0.3, 0.4))]),
-        (Box(-0.5, 0.2, 0.3, 1.4), [Prompt(box_xyxy=(0.0, 0.2, 0.3, 1.0))]),
-        (Point(0.5, 1.0), [Prompt(points_xy=((0.5, 1.0),))]),
-        (Polygon([(0.1, 0.1), (0.5, 0.2), (0.2, 0.9)]), [Prompt(box_xyxy=(0.1, 0.1, 0.5, 0.9))]),
-        (Mask([[0, 0], [0, 1]]), [Prompt(box_xyxy=(0.5, 0.5, 1.0, 1.0))]),
+        (Box(0.1, 0.2, 0.3, 0.4), [MaskPrompt(box_xyxy=(0.1, 0.2, 0.3, 0.4))]),
+        (Box(-0.5, 0.2, 0.3, 1.4), [MaskPrompt(box_xyxy=(0.0, 0.2, 0.3, 1.0))]),
+        (Point(0.5, 1.0), [MaskPrompt(points_xy=((0.5, 1.0),))]),
+        (Polygon([(0.1, 0.1), (0.5, 0.2), (0.2, 0.9)]), [MaskPrompt(box_xyxy=(0.1, 0.1, 0.5, 0.9))]),
+        (Mask([[0, 0], [0, 1]]), [MaskPrompt(box_xyxy=(0.5, 0.5, 1.0, 1.0))]),
         (
             BoxSet([Box(0, 0, 0.1, 0.1), Box(0.5, 0.5, 1, 1)]),
-            [Prompt(box_xyxy=(0.0, 0.0, 0.1, 0.1)), Prompt(box_xyxy=(0.5, 0.5, 1.0, 1.0))],
+            [MaskPrompt(box_xyxy=(0.0, 0.0, 0.1, 0.1)), MaskPrompt(box_xyxy=(0.5, 0.5, 1.0, 1.0))],
         ),
-        (Trace([(0.3, 0.4, 0.0)]), [Prompt(points_xy=((0.3, 0.4),))]),
-        (Trace([(0.3, 0.4, 0.0), (0.3, 0.4, 1.0)]), [Prompt(points_xy=((0.3, 0.4),))]),
+        (Trace([(0.3, 0.4, 0.0)]), [MaskPrompt(points_xy=((0.3, 0.4),))]),
+        (Trace([(0.3, 0.4, 0.0), (0.3, 0.4, 1.0)]), [MaskPrompt(points_xy=((0.3, 0.4),))]),
     ],
 )
-def test_a_region_becomes_what_sam_is_told(region: Region, prompts: list[Prompt]) -> None:
+def test_a_region_becomes_what_sam_is_told(region: Region, prompts: list[MaskPrompt]) -> None:
     assert prompts_of(region) == prompts
 
 
@@ -54,7 +54,7 @@ def test_a_trace_is_read_as_going_across_and_as_going_round() -> None:
     assert across.box_xyxy is None
     np.testing.assert_allclose(across.points_xy, [(x, 0.5) for x in np.linspace(0.1, 0.9, 8)])
     points, around = prompts_of(RING)
-    assert around == Prompt(box_xyxy=(0.2, 0.2, 0.6, 0.8))
+    assert around == MaskPrompt(box_xyxy=(0.2, 0.2, 0.6, 0.8))
     assert len(points.points_xy) == 8
     strayed = Trace([*RING.points.tolist(), (1.4, 0.5, 2.0)])
     assert prompts_of(strayed)[1] == around

@@ -38,7 +38,7 @@ def segment(
     pixels: Pixels = False,
     output: Annotated[
         Path | None,
-        typer.Option("--out", "-o", metavar="FILE", help="Write the mask to this PNG file: white inside."),
+        typer.Option("--out", "-o", metavar="FILE", help="File to write the mask to, a PNG that is white inside."),
     ] = None,
     png: Png = None,
     model: Model = loading.BASE,
