@@ -93,6 +93,14 @@ def needed_assets(name: str | PathLike[str] = BASE, *, texts: bool = True) -> tu
     return tuple(dict.fromkeys(asset for asset in wanted if asset in known))
 
 
+def needed_for_masks(name: str | PathLike[str] = BASE) -> tuple[str, ...]:
+    """The names of the assets that a model needs besides, to cut things out."""
+    from saywhere.assets import MOBILE_SAM
+    from saywhere.models.registry import kind_of
+
+    return (MOBILE_SAM,) if kind_of(find(name).folder) == "seer" else ()
+
+
 def _checked(folder: Path) -> Path:
     from saywhere.models.registry import kind_of
 

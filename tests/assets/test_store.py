@@ -8,7 +8,9 @@ import pytest
 
 from saywhere.assets import (
     AssetUnavailable,
+    Hub,
     Npm,
+    Sdist,
     Wheel,
     cache_folder,
     fetch,
@@ -155,17 +157,17 @@ def test_every_registered_asset_says_all_that_is_needed(asset: object) -> None:
     assert known.licence
     assert known.what
     assert known.size == sum(file.size for file in known.files) > 0
-    if isinstance(known.source, Npm):
-        assert known.source.file == f"{known.source.project}-{known.source.version}.tgz"
-    elif isinstance(known.source, Wheel):
-        assert known.source.file.startswith(known.source.project.replace("-", "_") + f"-{known.source.version}-")
-    else:
+    if isinstance(known.source, Hub):
         assert len(bytes.fromhex(known.source.revision)) == 20
+    else:
+        ending = {Npm: ".tgz", Sdist: ".tar.gz", Wheel: "-"}[type(known.source)]
+        assert f"-{known.source.version}{ending}" in known.source.file
+        assert known.source.file.replace("_", "-").startswith(known.source.project)
     names = [file.name for file in known.files]
     assert len(set(names)) == len(names)
     for file in known.files:
         assert len(bytes.fromhex(file.sha256)) == len(bytes.fromhex(file.stored_sha256)) == 32
-        assert file.is_converted == file.member.endswith((".pth", ".onnx"))
+        assert file.is_converted == file.member.endswith((".pth", ".pt", ".onnx"))
         assert not file.name.endswith((".pth", ".onnx", ".bin", ".pt"))
 
 

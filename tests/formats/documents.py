@@ -104,6 +104,12 @@ FORMS = [
         lambda k: (k + 1, ""),
     ),
     Form(
+        "referring-results",
+        _lines,
+        _each(lambda i: {"expression_id": i, "box_xyxy": [0.1, 0.2, 0.3, 0.4]}),
+        lambda k: (k + 1, ""),
+    ),
+    Form(
         "entities",
         lambda items: b'{"7": {' + b", ".join(b'"caption %d": %s' % pair for pair in enumerate(items)) + b"}}",
         _each(lambda i: [[0, 1, 2.5 + i, 3]]),

@@ -14,6 +14,7 @@ from saywhere.metrics.referring import (
     CIoU,
     GIoU,
     PrecisionAt,
+    ReferringScores,
     box_iou,
     ciou,
     giou,
@@ -153,3 +154,21 @@ def test_precision_is_the_same_one_by_one(ious: list[float], threshold: float) -
 def test_bad_input_is_named(call, reason: str) -> None:  # type: ignore[no-untyped-def]
     with pytest.raises(InvalidValue, match=reason):
         call()
+
+
+def test_scores_of_expressions_are_those_of_boxes_and_masks_item_by_item() -> None:
+    scores = ReferringScores(0.4)
+    assert scores.add_box((0, 0, 2, 1), (1, 0, 3, 1)) == pytest.approx(1 / 3)
+    assert scores.add_box((0, 0, 1, 1), (0, 0, 2, 1)) == pytest.approx(1 / 2)
+    assert scores.add_box(None, (0, 0, 1, 1)) == 0
+    assert scores.add_mask([[1, 1, 1, 1]], [[1, 1, 0, 0]]) == pytest.approx(1 / 2)
+    assert scores.add_mask([[0, 0]], [[1, 0]]) == 0
+    expected = {"boxes": 3, "P@0.4": 1 / 3, "mean IoU": 5 / 18}
+    # Two pixels in both, of four and one in either.
+    expected |= {"masks": 2, "mask P@0.4": 1 / 2, "cIoU": 2 / 5, "gIoU": 1 / 4}
+    assert scores.compute() == pytest.approx(expected)
+    scores.reset()
+    with pytest.raises(InvalidValue, match="no item was given"):
+        scores.compute()
+    scores.add_mask([[1, 0]], [[1, 0]])
+    assert "boxes" not in scores.compute()

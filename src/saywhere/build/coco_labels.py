@@ -19,7 +19,7 @@ import numpy as np
 from saywhere.core.coco_classes import COCO_CLASSES
 from saywhere.core.errors import InvalidFile, InvalidValue
 from saywhere.core.types import Progress
-from saywhere.formats import coco_captions, coco_instances, refcoco, vqa
+from saywhere.formats import coco_captions, coco_instances, refcoco, referring_lines, vqa
 from saywhere.formats._boxes import BoxXyxy, check_box, xyxy
 from saywhere.formats._documents import Id, built, lines
 from saywhere.formats.coco_instances import Instance
@@ -328,13 +328,16 @@ def _tsv_captions(path: Path) -> Iterator[Label | InvalidRecord]:
     return _tsv(path, 2, lambda photo, text: Label(photo_number(photo), "captions", _words(text, "the caption")))
 
 
-def _tsv_referring(path: Path) -> Iterator[Label | InvalidRecord]:
-    def label(split: str, photo: str, kind: str, *rest: str) -> Label:
-        x, y, width, height = map(float, rest[:4])
-        box_xyxy = _inside(xyxy((x, y, width, height)))
-        return Label(photo_number(photo), "referring", _expression(split, _class_number(kind), box_xyxy, rest[4]))
-
-    return _tsv(path, 8, label)
+def _referring_lines(path: Path) -> Iterator[Label | InvalidRecord]:
+    for one in referring_lines.read(path):
+        if isinstance(one, InvalidRecord):
+            yield one
+            continue
+        try:
+            expression = _expression(one.split, _NUMBER[one.category], _inside(one.box_xyxy), one.text)
+            yield Label(photo_number(one.image_id), "referring", expression)
+        except InvalidValue as error:
+            yield InvalidRecord(str(path), one.line, str(error))
 
 
 def _tsv_cocoqa(path: Path) -> Iterator[Label | InvalidRecord]:
@@ -355,7 +358,7 @@ _READERS: dict[str, _Reader] = {
     "annotations/v2_mscoco_*_annotations.json": _vqa,
     "boxes.tsv.gz": _tsv_boxes,
     "captions.tsv.gz": _tsv_captions,
-    "referring.tsv.gz": _tsv_referring,
+    "referring.tsv.gz": _referring_lines,
     "vqa_v2_part_*.jsonl.gz": _vqa_lines,
     "cocoqa.tsv.gz": _tsv_cocoqa,
 }

@@ -17,9 +17,11 @@ from saywhere.cli import (
     chatting,
     coco,
     collect,
+    cutting,
     data,
     eye,
     look,
+    masks,
     prepare,
     questions,
     referring,
@@ -27,6 +29,7 @@ from saywhere.cli import (
     reproduce,
     riln,
     score,
+    score_places,
     seeing,
     studio,
     study,
@@ -51,12 +54,15 @@ app.command("ground")(seeing.ground)
 app.command("narrate")(seeing.narrate)
 app.command("answer")(asking.answer)
 app.command("why")(asking.why)
+app.command("segment")(cutting.segment)
 app.command("chat")(chatting.chat)
 app.command("look")(look.look)
 app.command("studio")(studio.studio)
 app.add_typer(study.app, name="study")
 app.add_typer(collect.app, name="collect")
 app.add_typer(data.app, name="data")
+score.app.command("referring")(score_places.referring)
+score.app.command("regions")(score_places.regions)
 app.add_typer(score.app, name="score")
 app.add_typer(world.app, name="world")
 app.add_typer(prepare.app, name="prepare")
@@ -76,6 +82,7 @@ build.app.command("answers")(answers.answers)
 build.app.command("visual-words")(questions.visual_words)
 build.app.command("trace-benchmark")(benchmark.trace_benchmark)
 build.app.command("riln")(riln.riln)
+build.app.command("masks")(masks.masks)
 app.add_typer(build.app, name="build")
 app.add_typer(assets.app, name="assets")
 

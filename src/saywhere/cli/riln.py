@@ -111,7 +111,9 @@ def riln(
     if instructions is not None:
         from saywhere.build.riln.instructions import write_instructions
 
-        learnt, validated = write_instructions(_examples(output), instructions, photo)
+        with stages() as progress:
+            count = made.statistics.examples
+            learnt, validated = write_instructions(_examples(output), instructions, photo, progress, count)
         out.print(f"{instructions}: {learnt:,} instructions, {validated:,} more for validation", markup=False)
     _tell(made, output, price_of(made.statistics, settings_of), bool(settings_of))
     if not made.statistics.examples:

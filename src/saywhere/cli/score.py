@@ -46,7 +46,9 @@ def captions(
         raise InvalidFile(predicted, f"holds {len(said[several])} captions for image {several}; one is scored")
     names = tuple(name.strip().replace("-", "_") for name in metrics.split(",") if name.strip())
     scores = caption_scores({key: texts[0] for key, texts in said.items()}, _texts(references), names)
-    _report({"captions": len(said), **scores["corpus"]}, output, [predicted, references], per_item=scores["per_item"])
+    report_scores(
+        {"captions": len(said), **scores["corpus"]}, output, [predicted, references], per_item=scores["per_item"]
+    )
 
 
 @app.command()
@@ -78,7 +80,7 @@ def traces(
         "without located words in one file": len(truths) - len(keys),
     }
     per_item = {"/".join(map(str, key)): {"LBM": float(d)} for key, d in zip(keys, distances, strict=True)}
-    _report(summary, output, [predicted, truth], per_item=per_item)
+    report_scores(summary, output, [predicted, truth], per_item=per_item)
 
 
 @app.command()
@@ -109,7 +111,7 @@ def answers(
     if missing:
         raise InvalidFile(predicted, f"answers none of {len(missing):,} questions, such as {missing[0]}")
     scores = accuracy.compute()
-    _report({"accuracy": scores.overall, **scores.by_answer_type}, output, [predicted, questions, annotations])
+    report_scores({"accuracy": scores.overall, **scores.by_answer_type}, output, [predicted, questions, annotations])
 
 
 @app.command("yes-no")
@@ -128,7 +130,7 @@ def yes_no(
         raise InvalidFile(predicted, f"answers none of {len(missing):,} questions, such as {missing[0]}")
     scores = yes_no_scores([given[str(q.question_id)] for q in asked], [q.label for q in asked])
     summary = {name: getattr(scores, name) for name in ("accuracy", "precision", "recall", "f1", "yes_rate", "items")}
-    _report(summary, output, [predicted, questions])
+    report_scores(summary, output, [predicted, questions])
 
 
 @app.command()
@@ -143,12 +145,12 @@ def boxes(
 
     from saywhere.metrics import paired_box_iou, precision_at
 
-    guesses, truths = (_object(path, list[float]) for path in (predicted, truth))
+    guesses, truths = (json_object(path, list[float]) for path in (predicted, truth))
     _same_keys(guesses, truths, predicted, truth)
     ious = paired_box_iou(np.array([guesses[key] for key in truths]), np.array(list(truths.values())))
     summary = {f"P@{threshold:g}": precision_at(ious, threshold), "mean IoU": float(ious.mean()), "boxes": len(ious)}
     per_item = {key: {"IoU": float(iou)} for key, iou in zip(truths, ious, strict=True)}
-    _report(summary, output, [predicted, truth], per_item=per_item)
+    report_scores(summary, output, [predicted, truth], per_item=per_item)
 
 
 @app.command()
@@ -185,7 +187,7 @@ def saliency(
     if not scored:
         raise InvalidFile(maps, f"holds no map for any of the {len(places):,} images in {gaze.name}")
     summary = {type(metric).__name__: metric.compute() for metric in (*fixated, *compared)}
-    _report({"images": scored, "images without a map": len(places) - scored, **summary}, output, [maps, gaze])
+    report_scores({"images": scored, "images without a map": len(places) - scored, **summary}, output, [maps, gaze])
 
 
 def _grey(path: Path) -> Any:
@@ -207,7 +209,7 @@ def _texts(path: Path) -> dict[str, list[str]]:
         try:
             return {
                 key: [texts] if isinstance(texts, str) else texts
-                for key, texts in _object(path, str | list[str]).items()
+                for key, texts in json_object(path, str | list[str]).items()
             }
         except InvalidFile:
             raise unknown from None
@@ -246,7 +248,8 @@ def _answers(path: Path) -> dict[str, str]:
     return {str(a.question_id): a.answer for a in given}
 
 
-def _object(path: Path, of: Any) -> dict[str, Any]:
+def json_object(path: Path, of: Any) -> dict[str, Any]:
+    """A JSON object with values of this type."""
     import msgspec
 
     from saywhere.formats.files import read_bytes
@@ -267,9 +270,10 @@ def _same_keys(guesses: Mapping[Any, Any], truths: Mapping[Any, Any], predicted:
         raise InvalidValue(str(truth), "holds nothing to score")
 
 
-def _report(
+def report_scores(
     summary: Mapping[str, float], output: Path | None, inputs: list[Path], per_item: Mapping[Any, Any] | None = None
 ) -> None:
+    """Print scores, and write them with what they were made of."""
     table = plain_table()
     for name, value in summary.items():
         table.add_row(name, f"{value:,}" if isinstance(value, int) else f"{value:.4f}")

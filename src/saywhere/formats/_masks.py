@@ -14,6 +14,7 @@ import msgspec
 import numpy as np
 
 from saywhere.core.errors import InvalidValue
+from saywhere.core.run_lengths import mask_of_runs, runs_of
 from saywhere.core.types import Bools
 from saywhere.formats._boxes import Side, check_size
 
@@ -45,10 +46,16 @@ class RunLengths:
 
     def mask(self) -> Bools:
         """(rows, cols) True inside."""
-        rows, cols = self.size_hw
-        runs = self.runs()
-        inside: Bools = np.repeat(np.arange(len(runs)) % 2 == 1, runs).reshape(cols, rows).T
-        return inside
+        return mask_of_runs(self.runs(), *self.size_hw)
+
+    @classmethod
+    def of(cls, inside: Bools) -> RunLengths:
+        """Of a mask (rows, cols).
+
+        >>> RunLengths.of(np.array([[False, True], [True, True]])).counts
+        (1, 3)
+        """
+        return cls((inside.shape[0], inside.shape[1]), tuple(runs_of(inside)))
 
 
 class RunLengthsEntry(msgspec.Struct, frozen=True, gc=False):

@@ -33,7 +33,7 @@ from saywhere.formats._documents import Id, Node, built, decoded, document, enco
 from saywhere.formats._masks import Polygons, RunLengths, RunLengthsEntry, check_polygons, polygon_mask, resampled
 from saywhere.formats.record import InvalidRecord
 
-__all__ = ["Instance", "RunLengths", "read", "sniff", "write"]
+__all__ = ["Instance", "RunLengths", "read", "resampled", "sniff", "write"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -63,6 +63,8 @@ FORMATS: dict[str, Format] = {
         Format("entities", "COCO and Flickr30k Entities as image → caption → boxes (JSON)", "captions with boxes"),
         Format("visual-genome", "Visual Genome region descriptions (JSON)", "region descriptions"),
         Format("refcoco", "RefCOCO, RefCOCO+, RefCOCOg (JSON)", "referring expressions"),
+        Format("referring-lines", "RefCOCO, RefCOCO+, RefCOCOg boxes (TSV)", "referring expressions"),
+        Format("referring-results", "Boxes and masks found for expressions (JSONL)", "results", writes=True),
         Format("vqa", "VQA v2 and VQA-CP questions with answers (JSON)", "questions"),
         Format("hat", "VQA-HAT human attention maps (folder of PNG)", "attention maps"),
         Format("osie", "OSIE mouse traces and eye fixations (MAT)", "gaze"),

@@ -159,6 +159,61 @@ class GIoU(_MaskMetric):
         return _finish_giou(self._all())
 
 
+class ReferringScores:
+    """All that is told of referring expressions, over items: of boxes, of masks, or of both.
+
+    >>> scores = ReferringScores()
+    >>> scores.add_box((0, 0, 1, 1), (0, 0, 0.5, 1)), scores.add_box(None, (0, 0, 0.5, 1))
+    (0.5, 0.0)
+    >>> scores.compute()
+    {'boxes': 2, 'P@0.5': 0.5, 'mean IoU': 0.25}
+    """
+
+    higher_is_better = True
+
+    def __init__(self, threshold: float = 0.5) -> None:
+        self.threshold = PrecisionAt(threshold).threshold
+        self.reset()
+
+    def add_box(self, predicted_xyxy: ArrayLike | None, true_xyxy: ArrayLike) -> float:
+        """The IoU of one pair of boxes, which is counted. predicted_xyxy: None if nothing was found."""
+        found = (
+            None
+            if predicted_xyxy is None
+            else paired_box_iou(np.asarray(predicted_xyxy)[None], np.asarray(true_xyxy)[None])[0]
+        )
+        self._box_ious.append(0.0 if found is None else float(found))
+        return self._box_ious[-1]
+
+    def add_mask(self, predicted: ArrayLike, target: ArrayLike) -> float:
+        """The IoU of one pair of masks (h, w), which is counted. Nothing found is an empty mask."""
+        areas = _tally([predicted], [target])
+        self._areas.append(areas)
+        return float(_ious(areas)[0])
+
+    def compute(self) -> dict[str, float]:
+        """Of boxes: how many, the share that reaches the threshold, the mean IoU. Of masks: how many, the same share,
+        cIoU and gIoU."""
+        if not self._box_ious and not self._areas:
+            raise InvalidValue("scores of expressions", "no item was given")
+        scores: dict[str, float] = {}
+        name = f"P@{self.threshold:g}"
+        if self._box_ious:
+            shares = precision_at(self._box_ious, self.threshold), float(np.mean(self._box_ious))
+            scores |= {"boxes": len(self._box_ious), name: shares[0], "mean IoU": shares[1]}
+        if self._areas:
+            areas = _Areas(*(np.concatenate(column) for column in zip(*self._areas, strict=True)))
+            share = precision_at(_ious(areas), self.threshold)
+            scores |= {"masks": len(self._areas), f"mask {name}": share}
+            scores |= {"cIoU": _finish_ciou(areas), "gIoU": _finish_giou(areas)}
+        return scores
+
+    def reset(self) -> None:
+        """Forget every item."""
+        self._box_ious: list[float] = []
+        self._areas: list[_Areas] = []
+
+
 def checked_boxes(boxes_xyxy: ArrayLike, what: str) -> Floats:
     """Boxes (n, 4) with finite numbers and ordered corners."""
     boxes = owned(boxes_xyxy, what, (None, 4))

@@ -174,8 +174,8 @@ class Look:
         """The answer to a question about the photo, or about what is pointed at."""
         self._refuse("answer")
 
-    def segment(self, region: Region) -> Mask:  # noqa: ARG002 - for those that can
-        """What is pointed at, cut out."""
+    def segment(self, what: Region | str) -> Mask:  # noqa: ARG002 - for those that can
+        """What is pointed at, or named in a few words, cut out."""
         self._refuse("segment")
 
     def chat(self) -> Conversation:

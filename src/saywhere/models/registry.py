@@ -30,7 +30,8 @@ class ModelKind:
 
 _KINDS = {
     "seer": ModelKind(
-        "saywhere.models.patchioner.seer:open_seer", ("caption", "ground", "narrate", "answer", "scene", "why")
+        "saywhere.models.patchioner.seer:open_seer",
+        ("caption", "ground", "narrate", "answer", "segment", "scene", "why"),
     ),
     "mitr": ModelKind("saywhere.models.mitr.face:open_mitr", ("caption", "ground", "narrate")),
     "oscar": ModelKind("saywhere.models.oscar.face:open_oscar", ("caption", "scene")),

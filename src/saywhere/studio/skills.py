@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from importlib.util import find_spec
 
+from saywhere.assets import MOBILE_SAM
 from saywhere.language.phrases import SPACY_MODEL
 from saywhere.models.face import SKILLS
-from saywhere.models.registry import with_skill
+from saywhere.models.registry import BASE, with_skill
 
 PACKAGES = {"ground": ("spacy", SPACY_MODEL), "narrate": ("spacy", SPACY_MODEL)}
 """What must be installed for a skill, beside a model that has it."""
@@ -25,6 +26,9 @@ def _values(skill: str, model: str, skills: Sequence[str] | None, failure: str) 
         why = f"The model {model} is not there: {failure}" if failure else f"The model {model} is still loading."
         how = "see the Studio's log, then start it again" if failure else "wait a moment"
         return {"has": False, "why": why, "how": how}
+    if skill == "segment" and skill not in skills and model.partition(":")[0] == BASE:
+        why = f"To {SKILLS[skill]}, the model {model} needs weights by others, the asset {MOBILE_SAM}."
+        return {"has": False, "why": why, "how": f"saywhere assets fetch {MOBILE_SAM}, then start the Studio again"}
     if skill not in skills:
         return {"has": False, "why": f"The model {model} cannot {SKILLS[skill]}.", "how": _other_model(skill)}
     missing = [package for package in PACKAGES.get(skill, ()) if find_spec(package) is None]

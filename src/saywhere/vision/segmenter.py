@@ -8,8 +8,8 @@ How a region becomes a prompt:
 
     box, polygon, mask   the box around it; a set of boxes is cut out box by box
     point                itself; of SAM's three masks, the one that SAM gives the highest score
-    trace                both the box around it, as if it went round the thing, and points along it, as if it went across;
-                         the one with the higher score is kept
+    trace                both the box around it, as if it went round the thing, and points along it, as if it went
+                         across; the one with the higher score is kept
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from PIL import Image
 from torch import Tensor, nn
 from torch.nn import functional
 
-from saywhere.assets import cache_folder, find, verify
+from saywhere.assets import MOBILE_SAM, cache_folder, find, verify
 from saywhere.assets.checkpoint import read_tensors
 from saywhere.core import BoxSet, Frame, InvalidFile, InvalidValue, Mask, Point, Region, Trace
 from saywhere.core.types import Bools, Floats
@@ -35,7 +35,6 @@ from saywhere.vision.runtime import Runtime, open_runtime
 from saywhere.vision.sam import load_sam, sam_network
 from saywhere.vision.tiny_vit import STRIDE, TinyViT, TinyVitConfig
 
-NAME = "mobile-sam"
 INPUT_PX = 1024
 _ENCODER = "image_encoder."
 _TRACE_POINTS = 8
@@ -45,7 +44,7 @@ _LEAST_SIDE = 1e-6
 
 
 @dataclass(frozen=True, slots=True)
-class Prompt:
+class MaskPrompt:
     """What SAM is told. points_xy: that are on the thing. box_xyxy: around it. In fractions of the photo."""
 
     points_xy: tuple[tuple[float, float], ...] = ()
@@ -58,7 +57,7 @@ class CutOut:
 
     inside: Bools
     score: float
-    prompts: tuple[Prompt, ...]
+    prompts: tuple[MaskPrompt, ...]
 
     @property
     def mask(self) -> Mask:
@@ -93,7 +92,7 @@ class SegmenterView:
             found.append(CutOut(inside, score, tuple(prompts[n] for n in kept)))
         return found
 
-    def _decoded(self, prompts: Sequence[Prompt]) -> list[tuple[Tensor, float]]:
+    def _decoded(self, prompts: Sequence[MaskPrompt]) -> list[tuple[Tensor, float]]:
         """The logits (h, w) of each prompt's best mask, at a quarter of the input's resolution, and its score."""
         alike: dict[tuple[int, bool], list[int]] = defaultdict(list)
         for number, prompt in enumerate(prompts):
@@ -105,7 +104,7 @@ class SegmenterView:
                 answers |= zip(part, self._decoded_alike([prompts[n] for n in part]), strict=True)
         return [answers[number] for number in range(len(prompts))]
 
-    def _decoded_alike(self, prompts: Sequence[Prompt]) -> list[tuple[Tensor, float]]:
+    def _decoded_alike(self, prompts: Sequence[MaskPrompt]) -> list[tuple[Tensor, float]]:
         """Of prompts that have as many points each, and all a box or none."""
         told: dict[str, Any] = {}
         if prompts[0].points_xy:
@@ -147,7 +146,7 @@ class Segmenter:
 
     @property
     def fingerprint(self) -> dict[str, str | int]:
-        return {"segmenter": NAME, "weights_sha256": self.sha256, "input_px": self.input_px}
+        return {"segmenter": MOBILE_SAM, "weights_sha256": self.sha256, "input_px": self.input_px}
 
     def frame(self, photo_size: tuple[int, int]) -> Frame:
         """How a photo of this width and height becomes the input: in proportion, at the top left."""
@@ -168,13 +167,14 @@ class Segmenter:
         return np.array(square)[None]
 
 
-def prompts_of(region: Region) -> list[Prompt]:
+def prompts_of(region: Region) -> list[MaskPrompt]:
     """What SAM is told of a region; of several prompts, see `SegmenterView.cut_outs`.
 
+    >>> from saywhere.core import Box
     >>> prompts_of(Point(0.5, 0.25))
-    [Prompt(points_xy=((0.5, 0.25),), box_xyxy=None)]
+    [MaskPrompt(points_xy=((0.5, 0.25),), box_xyxy=None)]
     >>> prompts_of(Box(-0.1, 0.2, 0.4, 0.6))
-    [Prompt(points_xy=(), box_xyxy=(0.0, 0.2, 0.4, 0.6))]
+    [MaskPrompt(points_xy=(), box_xyxy=(0.0, 0.2, 0.4, 0.6))]
     """
     if isinstance(region, Point):
         return [_points_prompt(np.array([[region.x, region.y]]), region)]
@@ -188,14 +188,14 @@ def prompts_of(region: Region) -> list[Prompt]:
     around = _around(np.concatenate(outlines))
     if around is None:
         raise InvalidValue(region.name, "covers nothing of the photo")
-    return [Prompt(box_xyxy=around)]
+    return [MaskPrompt(box_xyxy=around)]
 
 
-def _trace_prompts(trace: Trace) -> list[Prompt]:
+def _trace_prompts(trace: Trace) -> list[MaskPrompt]:
     on_photo = trace.xy[((trace.xy >= 0) & (trace.xy <= 1)).all(axis=1)]
     prompt = _points_prompt(_along(on_photo) if len(on_photo) else on_photo, trace)
     around = _around(on_photo)
-    return [prompt] if around is None else [prompt, Prompt(box_xyxy=around)]
+    return [prompt] if around is None else [prompt, MaskPrompt(box_xyxy=around)]
 
 
 def _along(points_xy: Floats) -> Floats:
@@ -207,10 +207,10 @@ def _along(points_xy: Floats) -> Floats:
     return np.column_stack([np.interp(steps, way, points_xy[:, axis]) for axis in range(2)])
 
 
-def _points_prompt(points_xy: Floats, region: Region) -> Prompt:
+def _points_prompt(points_xy: Floats, region: Region) -> MaskPrompt:
     if not len(points_xy) or not ((points_xy >= 0) & (points_xy <= 1)).all():
         raise InvalidValue(region.name, "lies outside the photo", "positions are fractions of its width and height")
-    return Prompt(points_xy=tuple((float(x), float(y)) for x, y in points_xy))
+    return MaskPrompt(points_xy=tuple((float(x), float(y)) for x, y in points_xy))
 
 
 def _around(points_xy: Floats) -> tuple[float, float, float, float] | None:
@@ -224,9 +224,9 @@ def _around(points_xy: Floats) -> tuple[float, float, float, float] | None:
 def open_segmenter(kind: str = "") -> Segmenter:
     """MobileSAM, whose weights must be in the cache: `saywhere assets fetch mobile-sam`. kind: of runtime, see
     `saywhere.vision.runtime`."""
-    path = verify(NAME) / find(NAME).files[0].name
+    path = verify(MOBILE_SAM) / find(MOBILE_SAM).files[0].name
     released = read_tensors(path)
-    sha256 = find(NAME).files[0].stored_sha256
+    sha256 = find(MOBILE_SAM).files[0].stored_sha256
     config = TinyVitConfig()
     sam = sam_network(INPUT_PX, config.out)
 
@@ -238,7 +238,7 @@ def open_segmenter(kind: str = "") -> Segmenter:
     try:
         load_sam(sam, released)
         example = torch.zeros(1, INPUT_PX, INPUT_PX, 4, dtype=torch.uint8)
-        run = open_runtime(encoder, f"{NAME} {sha256} {config}", example, cache_folder() / "compiled", kind)
+        run = open_runtime(encoder, f"{MOBILE_SAM} {sha256} {config}", example, cache_folder() / "compiled", kind)
     except InvalidValue as error:
         raise InvalidFile(path, error.reason, error.hint) from error
     return Segmenter(run, sam, INPUT_PX, sha256)

@@ -254,4 +254,5 @@ class _TinyBlock(nn.Module):
         cells = x.permute(0, 2, 3, 1)
         cells = cells + self.attn(cells)
         cells = self.local_conv(cells.permute(0, 3, 1, 2)).permute(0, 2, 3, 1)
-        return (cells + self.mlp(cells)).permute(0, 3, 1, 2)
+        out: Tensor = (cells + self.mlp(cells)).permute(0, 3, 1, 2)
+        return out

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
+from saywhere.atomic import write_atomic
 from saywhere.build.riln.example import DialogueTurn, RilnExample
 from saywhere.core.trajectory import from_text
-from saywhere.models.tracevlm.examples import Exchange, Instruction, Part, save_instructions
+from saywhere.core.types import Progress
+from saywhere.models.tracevlm.examples import Exchange, Instruction, Part, instruction_line
 from saywhere.models.tracevlm.trajectory import Trajectory
 
 FILES = ("train.jsonl", "validation.jsonl")
@@ -23,18 +26,28 @@ def instruction_of(example: RilnExample, image: str) -> Instruction:
 
 
 def write_instructions(
-    examples: Iterable[RilnExample], folder: Path, photo: Callable[[str], Path | None]
+    examples: Iterable[RilnExample],
+    folder: Path,
+    photo: Callable[[str], Path | None],
+    progress: Progress | None = None,
+    expected: int = 0,
 ) -> tuple[int, int]:
     """train.jsonl and validation.jsonl, as `recipes/tracevlm-stage2.toml` reads them, and how many went into each.
-    All examples of an image are in one of them. photo: where an image's file is, if that is known."""
-    train: list[Instruction] = []
-    validation: list[Instruction] = []
-    for one in examples:
-        part = validation if _share(one.image) < _VALIDATION else train
-        file = photo(one.image)
-        part.append(instruction_of(one, one.image if file is None else file.name))
-    folder.mkdir(parents=True, exist_ok=True)
-    counts = [save_instructions(folder / name, some) for name, some in zip(FILES, (train, validation), strict=True)]
+    All examples of an image are in one of them. photo: where an image's file is, if that is known. expected: how many
+    will come, to show how far it is."""
+    counts = [0, 0]
+    names: dict[str, str] = {}
+    with ExitStack() as stack:
+        files = [stack.enter_context(write_atomic(folder / name)) for name in FILES]
+        for number, one in enumerate(examples, 1):
+            if one.image not in names:
+                file = photo(one.image)
+                names[one.image] = one.image if file is None else file.name
+            part = int(_share(one.image) < _VALIDATION)
+            files[part].write(instruction_line(instruction_of(one, names[one.image])))
+            counts[part] += 1
+            if progress is not None:
+                progress("instructions", number, max(number, expected))
     return counts[0], counts[1]
 
 

@@ -22,7 +22,7 @@ from saywhere.models.patchioner.eyes import AlignedView
 from saywhere.models.patchioner.writers import Generation
 
 if TYPE_CHECKING:
-    from saywhere.core import AttentionMap, Grounded, Narrative
+    from saywhere.core import AttentionMap, Grounded, Mask, Narrative
     from saywhere.models.patchioner.answering import RegionAnswerer
     from saywhere.models.patchioner.candidates import Candidates
     from saywhere.models.patchioner.grounding import Grounder, PhraseBox
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from saywhere.models.patchioner.seer import Seer
     from saywhere.models.patchioner.why import WordScore
     from saywhere.models.region_features import RegionFeatures
+    from saywhere.vision.segmenter import SegmenterView
 
 _MOST_TOLD = 4
 
@@ -122,6 +123,24 @@ class SeerLook(Look):
         answerer = self._answerer
         fits = pointed(self.places.boxes_xyxy, region, self.view.frame)
         return answerer.score(self.places, question, fits, answer)
+
+    def segment(self, what: Region | str) -> Mask:
+        """What is pointed at, cut out; of a text, what `find` finds."""
+        if not isinstance(what, str):
+            return self._segmenter_view.masks([what])[0]
+        place = self.find(what)
+        if place is None:
+            raise InvalidValue(f"{what!r}", "seems not to be in the photo", "point at it with a box")
+        return self.segment(Box(*place.box_xyxy))
+
+    @cached_property
+    def _segmenter_view(self) -> SegmenterView:
+        segmenter = self.seer.segmenter
+        if segmenter is None:
+            self._refuse("segment")
+        if self.image is None:
+            raise InvalidValue("view", "things are cut out of the photo itself, which is not there", "look at it again")
+        return segmenter.look(self.image)
 
     @property
     def _answerer(self) -> RegionAnswerer:

@@ -6,6 +6,7 @@ look.captions([Box(0.1, 0.2, 0.4, 0.6), trace]) # cheap, often
 look.ground("a cup beside a spoon")             # a narrative: a box for every word, a trace through them
 look.narrate()                                  # a narrative from the photo alone
 look.answer("is there a cup?", Point(0.3, 0.4)) # if the seer has a part that answers
+look.segment(Point(0.3, 0.4))                   # what is there, cut out, if the asset mobile-sam is at hand
 look.scene()                                    # where the photo is taken, if the seer has a writer for that
 """
 
@@ -19,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from PIL import Image
 
+from saywhere.assets import MOBILE_SAM, is_cached
 from saywhere.core import InvalidFile, InvalidValue, UnknownName
 from saywhere.core.caption import SCENE
 from saywhere.core.types import Floats32
@@ -39,6 +41,7 @@ if TYPE_CHECKING:
     from saywhere.language.embed import TextEncoder
     from saywhere.models.patchioner.answering import RegionAnswerer
     from saywhere.models.patchioner.referring import Referrer
+    from saywhere.vision.segmenter import Segmenter
 
 __all__ = [
     "GroundingConfig",
@@ -54,7 +57,8 @@ __all__ = [
 ]
 
 SKILLS = ("caption", "ground", "narrate")
-"""Of every seer; one with an answerer has "answer", too, and one that tells where photos are taken "scene"."""
+"""Of every seer; one with an answerer has "answer", too, one that tells where photos are taken "scene", and one whose
+segmenter is in the cache of assets "segment"."""
 _FEWEST_WORDS = 3
 """Of a caption above objects, "in a kitchen"."""
 
@@ -78,12 +82,15 @@ def _open_text_encoder() -> TextEncoder:
 class OptionalParts:
     """What a seer opens when it is first asked for. text_encoder: reads texts that are to be found. answerer: answers
     questions from `answer_regions`. question_kinds: that it learnt to answer, as people would ask them. referrer: finds
-    what expressions mean; without it texts are found by likeness."""
+    what expressions mean; without it texts are found by likeness. segmenter: cuts things out, with an asset of the name
+    segmenter_asset."""
 
     text_encoder: Callable[[], TextEncoder] = _open_text_encoder
     answerer: Callable[[], RegionAnswerer] | None = None
     question_kinds: tuple[str, ...] = ()
     referrer: Callable[[], Referrer] | None = None
+    segmenter: Callable[[], Segmenter] | None = None
+    segmenter_asset: str = ""
 
 
 class Seer:
@@ -104,7 +111,13 @@ class Seer:
     def skills(self) -> tuple[str, ...]:
         """What it can do."""
         answers = () if self.parts.answerer is None else ("answer",)
-        return (*SKILLS, *answers, *((SCENE,) if SCENE in self.levels else ()))
+        segments = ("segment",) if self._has_segmenter else ()
+        return (*SKILLS, *answers, *segments, *((SCENE,) if SCENE in self.levels else ()))
+
+    @property
+    def _has_segmenter(self) -> bool:
+        asset = self.parts.segmenter_asset
+        return self.parts.segmenter is not None and (not asset or is_cached(asset))
 
     @property
     def levels(self) -> tuple[str, ...]:
@@ -130,6 +143,12 @@ class Seer:
     def referrer(self) -> Referrer | None:
         """What finds expressions, if there is such a part; opened when the first text is to be found."""
         return None if self.parts.referrer is None else self.parts.referrer().check(self.eyes.size)
+
+    @cached_property
+    def segmenter(self) -> Segmenter | None:
+        """What cuts things out, if there is such a part; opened when the first thing is to be cut out. An asset that is
+        not in the cache is an error that says how to get it."""
+        return None if self.parts.segmenter is None else self.parts.segmenter()
 
     def look(self, photo: PhotoLike, image_id: str = "") -> SeerLook:
         """One photo. image_id: what narratives call it; by default the file's name without its ending."""
@@ -182,6 +201,8 @@ def open_seer(folder: str | Path, writer: str = "", *, eyes: Eyes | None = None)
             answerer=partial(open_answerer, root / config.answers) if config.answers else None,
             question_kinds=tuple(config.question_kinds),
             referrer=partial(_open_referrer, root / config.referring) if config.referring else None,
+            segmenter=_open_segmenter,
+            segmenter_asset=MOBILE_SAM,
         ),
         GroundingConfig(config.least_grounding, config.least_missed),
         config.name if chosen == default else f"{config.name}:{chosen}",
@@ -192,6 +213,12 @@ def _open_referrer(folder: Path) -> Referrer:
     from saywhere.models.patchioner.referring import Referrer
 
     return Referrer.from_pretrained(folder)
+
+
+def _open_segmenter() -> Segmenter:
+    from saywhere.vision.segmenter import open_segmenter
+
+    return open_segmenter()
 
 
 def open_eyes(folder: Path, config: SeerConfig, *, encoder: Encoder | None = None, detector: Any = None) -> EncoderEyes:

@@ -12,7 +12,6 @@ from typing import Any, Final, Literal
 
 import msgspec
 import numpy as np
-from numpy.typing import NDArray
 
 from saywhere.atomic import write_atomic
 from saywhere.core import (
@@ -27,6 +26,7 @@ from saywhere.core import (
     UnknownName,
     Word,
 )
+from saywhere.core.run_lengths import mask_of_runs, runs_of
 from saywhere.language.phrases import phrases_of
 from saywhere.models.tracevlm.trajectory import Trajectory, key_points
 
@@ -145,7 +145,7 @@ def _on_photo(trace: Trace) -> bool:
 
 
 class _Runs(msgspec.Struct, forbid_unknown_fields=True):
-    """A mask as COCO's plain run lengths: down the columns, outside and inside in turn, outside first."""
+    """A mask as COCO's plain run lengths; see `saywhere.core.run_lengths`."""
 
     size: tuple[int, int]
     counts: list[int]
@@ -177,10 +177,15 @@ def save_instructions(path: str | Path, instructions: Iterable[Instruction]) -> 
     count = 0
     with write_atomic(Path(path)) as file:
         for one in instructions:
-            turns = [_Turn(turn.role, [_written(part) for part in turn.parts]) for turn in one.turns]
-            file.write(msgspec.json.encode(_Line(one.task, list(one.images), turns, one.id)) + b"\n")
+            file.write(instruction_line(one))
             count += 1
     return count
+
+
+def instruction_line(one: Instruction) -> bytes:
+    """An instruction as a line of a file, with its end."""
+    turns = [_Turn(turn.role, [_written(part) for part in turn.parts]) for turn in one.turns]
+    return msgspec.json.encode(_Line(one.task, list(one.images), turns, one.id)) + b"\n"
 
 
 class InstructionFile(Sequence[Instruction]):
@@ -233,7 +238,7 @@ def _part(part: _Part) -> Part:
         return Trajectory(Trace(part.trajectory), tuple(part.frames))
     if part.mask is None:
         return Box(*(part.box or ()))
-    return SegmentTarget(Mask(_inside(part.mask)), part.image)
+    return SegmentTarget(Mask(mask_of_runs(part.mask.counts, *part.mask.size)), part.image)
 
 
 def _written(part: Part) -> _Part:
@@ -245,18 +250,5 @@ def _written(part: Part) -> _Part:
         return _Part(box=part.xyxy)
     if part.mask is None:
         raise InvalidValue("mask", "is not known, so there is nothing to learn from it")
-    return _Part(mask=_runs(part.mask.values > 0), image=part.image)
-
-
-def _runs(inside: NDArray[np.bool_]) -> _Runs:
-    flat = inside.T.ravel()
-    borders = np.flatnonzero(np.diff(flat)) + 1
-    starts = [0, *([0] if flat[0] else []), *borders.tolist(), flat.size]
-    return _Runs((inside.shape[0], inside.shape[1]), np.diff(starts).tolist())
-
-
-def _inside(mask: _Runs) -> NDArray[np.bool_]:
-    rows, cols = mask.size
-    if min(rows, cols, *mask.counts) < 0 or sum(mask.counts) != rows * cols:
-        raise InvalidValue("mask", f"has runs of {sum(mask.counts)} pixels in all, not {rows} × {cols}")
-    return np.repeat(np.arange(len(mask.counts)) % 2 == 1, mask.counts).reshape(cols, rows).T
+    inside = part.mask.values > 0
+    return _Part(mask=_Runs((inside.shape[0], inside.shape[1]), runs_of(inside)), image=part.image)

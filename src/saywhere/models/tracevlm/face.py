@@ -131,11 +131,15 @@ class TraceVlmLook(Look):
         nowhere = np.zeros(self.view.frame.rows * self.view.frame.cols, dtype=np.float32)
         return Answer(text, probability, ((text, probability),), nowhere)
 
-    def segment(self, region: Region) -> Mask:
-        drawn = of_region(region, self.view.frame)
-        if drawn is None:
-            raise InvalidValue("region", "is the whole photo: point at what to cut out")
-        logits = decode.segment(self.model.network, self.seen, [asked("segment", drawn)])
+    def segment(self, what: Region | str) -> Mask:
+        if isinstance(what, str):
+            question = asked("mask", " ".join(words_to_find(what)))
+        else:
+            drawn = of_region(what, self.view.frame)
+            if drawn is None:
+                raise InvalidValue("region", "is the whole photo: point at what to cut out")
+            question = asked("segment", drawn)
+        logits = decode.segment(self.model.network, self.seen, [question])
         found = self.masks(logits)
         if not found:
             raise InvalidValue("mask", "is empty: the model finds nothing there to cut out", "point at something else")
