@@ -20,9 +20,9 @@ import numpy as np
 
 from saywhere.atomic import write_atomic
 from saywhere.core import Box, Frame, Mask, Point, Trace
+from saywhere.core.coco_classes import COCO_CLASSES
 from saywhere.core.run_lengths import mask_of_runs
 from saywhere.core.types import Bools, Floats, Progress
-from saywhere.core.coco_classes import COCO_CLASSES
 from saywhere.models.tracevlm.examples import Instruction, SegmentTarget, answered, asked, instruction_line
 from saywhere.models.tracevlm.trajectory import Trajectory, of_region
 from saywhere.store import Row, Store

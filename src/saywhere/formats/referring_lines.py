@@ -16,9 +16,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from saywhere.core.coco_classes import COCO_CLASSES
 from saywhere.core.errors import InvalidValue
 from saywhere.formats._boxes import BoxXyxy, check_box, xyxy
-from saywhere.core.coco_classes import COCO_CLASSES
 from saywhere.formats.files import read_lines
 from saywhere.formats.record import InvalidRecord, excerpt
 
