@@ -23,6 +23,7 @@ from saywhere.models.face import Model
 from saywhere.studio import (
     chat,
     errors,
+    routes_chat,
     routes_collect,
     routes_narratives,
     routes_photos,
@@ -65,7 +66,16 @@ def create_app(settings: StudioSettings, seer: Model | None = None) -> FastAPI:
         for closing in (studio.looks, studio.decoder, studio.aligner):
             closing.close()
 
-    routes = (routes_photos, routes_seeing, routes_why, routes_narratives, chat, routes_study, routes_collect)
+    routes = (
+        routes_photos,
+        routes_seeing,
+        routes_why,
+        routes_chat,
+        routes_narratives,
+        chat,
+        routes_study,
+        routes_collect,
+    )
     app = _server(settings, [router, *(part.router for part in routes)], running)
     app.state.studio = studio
     return app

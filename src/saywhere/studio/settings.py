@@ -23,7 +23,8 @@ class Limits:
     counts those of all its regions. text_words: of a text to be found. narrative_bytes, audio_bytes, chat_bytes: of
     one request's body; json_bytes: of any other. large_bytes: a body above this takes one of `uploads` places.
     queue: requests that wait for the model. photo_queue: uploads that wait to be decoded.
-    looks, look_bytes: kept in memory. jobs: remembered. job_photos: of one job. listeners: open streams of events.
+    looks, look_bytes: kept in memory. conversations: kept in memory, too. turns: of one conversation.
+    jobs: remembered. job_photos: of one job. listeners: open streams of events.
     load_wait_s: how long a request waits for a model that still loads.
     """
 
@@ -43,6 +44,8 @@ class Limits:
     photo_queue: int = 16
     looks: int = 64
     look_bytes: int = 512 * MB
+    conversations: int = 32
+    turns: int = 100
     jobs: int = 100
     job_photos: int = 1_000
     listeners: int = 64
