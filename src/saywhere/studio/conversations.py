@@ -19,7 +19,7 @@ Hear = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Turn:
+class UserTurn:
     """What a person says at once. region: what is pointed at meanwhile."""
 
     text: str
@@ -44,7 +44,7 @@ class Conversations:
     def __len__(self) -> int:
         return len(self._kept)
 
-    def say(self, photo: str, look: Look, turns: Sequence[Turn], hear: Hear | None = None) -> Told:
+    def say(self, photo: str, look: Look, turns: Sequence[UserTurn], hear: Hear | None = None) -> Told:
         """The answer to the last of some turns. photo: the same for the same photo. hear: gets the answer piece by
         piece if the model can, and else at once."""
         _check(turns, look)
@@ -67,7 +67,7 @@ class Conversations:
             del self._kept[key]
 
 
-def _spoken(conversation: Conversation, turn: Turn, hear: Hear | None) -> Spoken:
+def _spoken(conversation: Conversation, turn: UserTurn, hear: Hear | None) -> Spoken:
     if hear is None:
         return conversation.say(turn.text, turn.region)
     if isinstance(conversation, StreamingConversation):
@@ -77,7 +77,7 @@ def _spoken(conversation: Conversation, turn: Turn, hear: Hear | None) -> Spoken
     return spoken
 
 
-def _check(turns: Sequence[Turn], look: Look) -> None:
+def _check(turns: Sequence[UserTurn], look: Look) -> None:
     """Refuse turns without words, and places that are not on the photo."""
     for number, turn in enumerate(turns, 1):
         if not turn.text.strip():
@@ -89,6 +89,6 @@ def _check(turns: Sequence[Turn], look: Look) -> None:
                 raise InvalidValue(f"turn {number}, {error.what}", error.reason, error.hint) from error
 
 
-def _key(photo: str, turns: Sequence[Turn]) -> str:
+def _key(photo: str, turns: Sequence[UserTurn]) -> str:
     said = [(turn.text, None if turn.region is None else turn.region.to_json()) for turn in turns]
     return f"{photo} {hashlib.sha256(json.dumps(said).encode()).hexdigest()}"

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
 from saywhere.core.errors import SaywhereError
-from saywhere.studio.conversations import Conversations, Told, Turn
+from saywhere.studio.conversations import Conversations, Told, UserTurn
 from saywhere.studio.errors import Refused, busy, log
 from saywhere.studio.settings import Limits
 from saywhere.studio.skills import skill_values
@@ -154,11 +154,13 @@ class LookService:
 
         return await self._answer(answered)
 
-    async def say(self, key: str, read: Callable[[], PhotoLike], turns: Sequence[Turn]) -> Told:
+    async def say(self, key: str, read: Callable[[], PhotoLike], turns: Sequence[UserTurn]) -> Told:
         """What the model says to the last turn of a conversation about a photo."""
         return await self.ask("chat", key, read, lambda look: self._conversations.say(key, look, turns))
 
-    async def stream(self, key: str, read: Callable[[], PhotoLike], turns: Sequence[Turn]) -> AsyncIterator[str | Told]:
+    async def stream(
+        self, key: str, read: Callable[[], PhotoLike], turns: Sequence[UserTurn]
+    ) -> AsyncIterator[str | Told]:
         """The same piece by piece, then the whole. One who stops listening stops the model."""
         loop, gone = asyncio.get_running_loop(), threading.Event()
         pieces: asyncio.Queue[str | None] = asyncio.Queue()

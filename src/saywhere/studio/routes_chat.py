@@ -11,7 +11,7 @@ from fastapi.responses import StreamingResponse
 from pydantic import Field
 
 from saywhere.core.errors import SaywhereError
-from saywhere.studio.conversations import Told, Turn
+from saywhere.studio.conversations import Told, UserTurn
 from saywhere.studio.errors import reply_to, too_large
 from saywhere.studio.messages import AnyRegion, Message, Reply
 from saywhere.studio.routes_photos import PhotoPath
@@ -87,7 +87,7 @@ async def segment(photo_id: PhotoPath, asked: CutAsked, studio: TheStudio) -> Cu
     return CutReply(mask=mask)
 
 
-def read_turns(asked: Sequence[tuple[str, AnyRegion | None]], limits: Limits) -> list[Turn]:
+def read_turns(asked: Sequence[tuple[str, AnyRegion | None]], limits: Limits) -> list[UserTurn]:
     """The turns of a request: what is said in each, and pointed at. Which one is wrong is said."""
     if len(asked) > limits.turns:
         raise too_large("turns", len(asked), limits.turns)
@@ -95,7 +95,7 @@ def read_turns(asked: Sequence[tuple[str, AnyRegion | None]], limits: Limits) ->
         if (words := len(text.split())) > limits.text_words:
             raise too_large(f"turn {number}", words, limits.text_words, " words")
     pointed = iter(read_regions([region for _, region in asked if region is not None], limits))
-    return [Turn(text, None if region is None else next(pointed)) for text, region in asked]
+    return [UserTurn(text, None if region is None else next(pointed)) for text, region in asked]
 
 
 def spoken_reply(told: Told) -> SpokenReply:

@@ -21,7 +21,7 @@ from saywhere.core import Caption, Nearest, Region
 from saywhere.studio.app import create_app
 from saywhere.studio.settings import StudioSettings
 
-from ..conftest import FakeLook, FakeSeer
+from ..conftest import FakeLook, FakeSeer, FakeStream
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
 
@@ -35,6 +35,9 @@ class Talker(FakeSeer):
         super().__init__()
         self.says: list[str] = []
         self.unsure = False
+
+    def conversation(self) -> FakeStream:
+        return FakeStream(self)
 
     def see(self, view: Any, image: None = None, image_id: str = "photo") -> TalkerLook:
         return TalkerLook(self, view)

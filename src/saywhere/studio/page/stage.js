@@ -66,6 +66,11 @@ export class Stage {
     return s("rect", { ...size, rx: 6, ...attributes });
   }
 
+  /** A picture over the whole photo. */
+  picture(address, attributes) {
+    return s("image", { href: address, width: WIDTH, height: this.height, preserveAspectRatio: "none", ...attributes });
+  }
+
   /** A number at a place of the photo. */
   badge(text, x, y, chosen) {
     const badge = h("span", { class: chosen ? "badge chosen" : "badge" }, text);
