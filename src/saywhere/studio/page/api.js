@@ -101,6 +101,9 @@ export const putAudio = (id, wav) => reply("PUT", at("narratives", id, "audio"),
 export const audioAddress = (id) => at("narratives", id, "audio");
 export const align = (id) => asked("POST", at("narratives", id, "align"), { json: {} });
 
+export const videos = () => asked("GET", at("videos"));
+export const video = (id) => asked("GET", at("videos", String(id)));
+
 /** A narrative as a file. Returns its name and content. */
 export async function exported(id, format) {
   const response = await reply("GET", `${at("narratives", id, "export")}?format=${encodeURIComponent(format)}`);

@@ -13,6 +13,7 @@ import { remember } from "./settings.js";
 import { Shelf } from "./shelf.js";
 import { Stage } from "./stage.js";
 import { Status } from "./status.js";
+import { Video } from "./video.js";
 
 const one = (selector) => document.querySelector(selector);
 
@@ -24,7 +25,7 @@ class App {
     this.status = new Status(() => this.statusChanged());
     this.stage = new Stage(one(".stage"));
     this.shelf = new Shelf(one(".shelf"), this, (photo) => this.showPhoto(photo));
-    this.modes = [Record, Describe, Ask, Find, Narrate, Replay].map((Mode) => new Mode(this));
+    this.modes = [Record, Describe, Ask, Find, Narrate, Replay, Video].map((Mode) => new Mode(this));
     this.stage.empty.append(this.shelf.invitation());
     this.seams = h("div", {});
     this.buildTabs();
@@ -34,6 +35,7 @@ class App {
 
   async start() {
     await this.status.watch();
+    this.tabs.at(-1).hidden = !this.status.videos; // Videos are there from the start, or not at all.
     const [name, photo] = location.hash.slice(1).split("/");
     this.setMode(this.modes.find((mode) => mode.name === name) ?? this.modes[0]);
     await this.loadPhotos(photo);
@@ -79,11 +81,11 @@ class App {
   }
 
   tabKey(event) {
-    const at = this.tabs.indexOf(event.target);
-    const goes = { ArrowRight: at + 1, ArrowLeft: at - 1, Home: 0, End: this.tabs.length - 1 };
+    const at = this.tabs.indexOf(event.target), count = this.tabs.filter((tab) => !tab.hidden).length;
+    const goes = { ArrowRight: at + 1, ArrowLeft: at - 1, Home: 0, End: count - 1 };
     if (!(event.key in goes)) return;
     event.preventDefault();
-    const next = (goes[event.key] + this.tabs.length) % this.tabs.length;
+    const next = (goes[event.key] + count) % count;
     this.setMode(this.modes[next]);
     this.tabs[next].focus();
   }
@@ -158,7 +160,7 @@ class App {
   statusChanged() {
     this.refresh();
     this.seams.replaceChildren(...[this.status.seams()].filter(Boolean));
-    if (this.mode && this.mode.name !== "record" && this.mode.name !== "replay") this.mode.enter(this.photo);
+    if (this.mode && !["record", "replay", "video"].includes(this.mode.name)) this.mode.enter(this.photo);
   }
 
   note() {

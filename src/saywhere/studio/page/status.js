@@ -15,6 +15,7 @@ export class Status {
     this.changed = changed;
     this.model = null;
     this.limits = {};
+    this.videos = 0;
     this.error = null;
   }
 
@@ -22,7 +23,7 @@ export class Status {
   async watch() {
     const before = JSON.stringify([this.model, this.error?.message]);
     try {
-      ({ model: this.model, limits: this.limits = {} } = await api.status());
+      ({ model: this.model, limits: this.limits = {}, videos: this.videos = 0 } = await api.status());
       this.error = null;
     } catch (error) {
       if (!(error instanceof api.Refused)) throw error;
