@@ -185,6 +185,29 @@ def test_an_error_in_the_middle_of_a_stream_ends_it_with_a_sentence(open_studio:
     assert lines[-1] == "data: [DONE]"
 
 
+def test_a_tracevlm_talks_and_cuts_out_in_the_studio(open_studio: Callable[..., TestClient]) -> None:
+    from saywhere.models.search import GenerationConfig
+    from saywhere.models.tracevlm.face import TraceVlmModel
+    from tests.models.tracevlm import small
+
+    model = TraceVlmModel(small.awake(small.model("qwen2_5_vl")), "tiny")
+    model.generation = GenerationConfig(max_words=8, min_words=8)
+    client = open_studio(model=model)
+    photo = upload(client, png())["id"]
+    plain = say(client, photo, ("what is this?", TRACE)).json()
+    assert plain["lost"][-1] == "the end: there was no room for more"
+    *words, (name, streamed) = events(say(client, photo, ("what is this?", TRACE), stream=True))
+    assert name == "end"
+    assert streamed == plain
+    assert "".join(data["text"] for _, data in words) == plain["text"]
+    second = say(client, photo, ("what is this?", TRACE), ("and <traj>(1,2)</traj>?", None)).json()
+    assert second["retold"] == 0
+    reply = complete(client, message("what is this?", TRAJECTORY)).json()
+    assert reply["choices"][0]["message"]["content"] == plain["text"]
+    cut = client.post(f"/api/photos/{photo}/segment", json={"region": POINT})
+    assert cut.status_code == 422 or sum(cut.json()["mask"]["counts"]) == 32 * 24
+
+
 # In OpenAI's form
 
 

@@ -31,6 +31,7 @@ from saywhere.cli import (
     studio,
     study,
     training,
+    video,
     world,
 )
 from saywhere.cli.console import err
@@ -57,6 +58,7 @@ app.command("studio")(studio.studio)
 app.add_typer(study.app, name="study")
 app.add_typer(collect.app, name="collect")
 app.add_typer(data.app, name="data")
+app.add_typer(video.app, name="video")
 app.add_typer(score.app, name="score")
 app.add_typer(world.app, name="world")
 app.add_typer(prepare.app, name="prepare")

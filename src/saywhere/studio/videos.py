@@ -7,8 +7,8 @@ from pathlib import Path
 
 from PIL import Image, UnidentifiedImageError
 
-from saywhere.core.errors import UnknownName
-from saywhere.formats import video_narratives
+from saywhere.core.errors import InvalidFile, UnknownName
+from saywhere.formats import registry
 from saywhere.formats.record import InvalidRecord
 from saywhere.formats.video_files import VideoFiles
 from saywhere.formats.video_narratives import VideoNarrative
@@ -33,7 +33,7 @@ class VideoStore:
     """The video narratives of a file. file: none for a Studio without videos. skipped: records that are not valid."""
 
     def __init__(self, file: Path | None) -> None:
-        found = list(video_narratives.read(file)) if file is not None else []
+        found = [] if file is None else list(_checked(file).module.read(file))
         self.videos = [one for one in found if isinstance(one, VideoNarrative)]
         self.skipped = len(found) - len(self.videos)
         self.files = VideoFiles(file.parent if file is not None else Path())
@@ -69,6 +69,13 @@ class VideoStore:
         if not 0 <= index < len(actors):
             raise UnknownName("actor", str(index), ())
         return self.files.recording(actors[index])
+
+
+def _checked(file: Path) -> registry.Format:
+    kind = registry.detect(file)
+    if kind.holds != "video narratives":
+        raise InvalidFile(file, f"holds {kind.holds} ({kind.title}), and video narratives are needed here")
+    return kind
 
 
 def _frame(name: str, path: Path | None) -> VideoFrame:
