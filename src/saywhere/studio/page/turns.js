@@ -117,16 +117,23 @@ export class Turn {
   }
 
   answer(toggleWhy, asked) {
-    const { probability, others, unknown, unread, kinds, reason } = this.reply;
+    const { probability, unknown, unread, reason } = this.reply;
     return [
       reason ? h("p", { class: "hint" }, `${reason[0].toUpperCase()}${reason.slice(1)}.`) : h("p", { class: "sureness" }, bar(probability), `${percent(probability)} sure`),
-      toggleWhy && others.length ? h("h3", {}, reason ? "Guesses, not to be relied on" : "Other answers") : null,
-      toggleWhy ? h("ol", { class: "near" }, others.map((one) => h("li", {}, h("span", { dir: "auto" }, one.text), h("small", {}, bar(one.probability), percent(one.probability))))) : null,
       unknown.length ? h("p", { class: "hint" }, `Not known to this model: ${unknown.join(", ")}`) : null,
       unread.length ? h("p", { class: "hint" }, `Too long; not read: ${unread.join(" ")}`) : null,
-      toggleWhy && kinds.length ? h("p", { class: "hint" }, `It learnt to answer: ${kinds.join(" ")}`) : null,
-      toggleWhy ? h("div", { class: "about" }, button("Why?", { kind: "quiet small", icon: "heat", "aria-pressed": String(asked), "data-focus": "why", onclick: toggleWhy })) : null,
+      toggleWhy ? h("div", { class: "about" }, button("Why?", { kind: "quiet small", icon: "heat", "aria-pressed": String(asked), "data-focus": "why", onclick: toggleWhy }), this.more()) : null,
       toggleWhy && asked ? this.why.shown() : null,
     ];
+  }
+
+  /** The other answers, and what the model learnt to answer. */
+  more() {
+    const { others, kinds, reason } = this.reply;
+    if (!others.length && !kinds.length) return null;
+    return h("details", { class: "why", open: Boolean(this.opened), ontoggle: (event) => { this.opened = event.currentTarget.open; } },
+      h("summary", { "data-focus": "more" }, reason ? "Guesses, not to be relied on" : "Other answers"),
+      h("ol", { class: "near" }, others.map((one) => h("li", {}, h("span", { dir: "auto" }, one.text), h("small", {}, bar(one.probability), percent(one.probability))))),
+      kinds.length ? h("p", { class: "hint" }, `It learnt to answer: ${kinds.join(" ")}`) : null);
   }
 }

@@ -121,6 +121,7 @@ export class Video {
 
   load(play) {
     const told = this.video.actors[this.actor];
+    this.strip.style.setProperty("--ratio", String(this.video.width / this.video.height));
     this.strip.replaceChildren(...this.video.frames.map((frame, i) => this.thumb(frame, i)));
     this.player.load(told, { audio: told.audio ?? "", play });
     const missing = this.video.frames.filter(({ url }) => url === null).map(({ name }) => name);
