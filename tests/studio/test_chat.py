@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import json
 import threading
@@ -15,6 +16,8 @@ from fastapi.testclient import TestClient
 from saywhere.core import Box, BoxSet, Mask, Point, Polygon, Region, Trace, WholeImage
 from saywhere.core.errors import InvalidValue
 from saywhere.formats._masks import RunLengths
+from saywhere.studio.conversations import UserTurn
+from saywhere.studio.looks import LookService
 from saywhere.studio.settings import Limits
 from saywhere.studio.shown_regions import MOST_SIDE, shown
 from tests.studio.conftest import (
@@ -25,6 +28,7 @@ from tests.studio.conftest import (
     FakeStream,
     Gate,
     TalkingSeer,
+    picture,
     png,
     refusal,
     upload,
@@ -185,6 +189,26 @@ def test_an_error_in_the_middle_of_a_stream_ends_it_with_a_sentence(open_studio:
     assert lines[-1] == "data: [DONE]"
 
 
+def test_one_who_stops_listening_stops_the_model_and_leaves_no_half_conversation() -> None:
+    seer, gate, calls = TalkingSeer(), Gate(), iter(range(100))
+    seer.before_answer = lambda: gate() if next(calls) == 2 else None
+    said = [UserTurn("what is this?")]
+
+    async def leave() -> None:
+        service = LookService("fake", lambda: seer, Limits())
+        service.open()
+        pieces = service.stream("photo", picture, said)
+        assert await anext(pieces) == "Turn"
+        assert await asyncio.to_thread(gate.reached.wait, 20)
+        await pieces.aclose()
+        gate.opened.set()
+        after = await service.say("photo", picture, [*said, UserTurn("and now?")])
+        assert (after.spoken.text, after.retold) == ("Turn 2: and now? Pointed at: nothing.", 1)
+        service.close()
+
+    asyncio.run(leave())
+
+
 def test_a_tracevlm_talks_and_cuts_out_in_the_studio(open_studio: Callable[..., TestClient]) -> None:
     from saywhere.models.search import GenerationConfig
     from saywhere.models.tracevlm.face import TraceVlmModel
@@ -204,8 +228,11 @@ def test_a_tracevlm_talks_and_cuts_out_in_the_studio(open_studio: Callable[..., 
     assert second["retold"] == 0
     reply = complete(client, message("what is this?", TRAJECTORY)).json()
     assert reply["choices"][0]["message"]["content"] == plain["text"]
-    cut = client.post(f"/api/photos/{photo}/segment", json={"region": POINT})
-    assert cut.status_code == 422 or sum(cut.json()["mask"]["counts"]) == 32 * 24
+    one_pixel = upload(client, png(1, 1))["id"]
+    assert say(client, one_pixel, ("what is this?", POINT)).json()["forgotten"] == 0
+    mask = client.post(f"/api/photos/{photo}/segment", json={"region": POINT}).json()["mask"]
+    assert mask["size"] == [24, 32]
+    assert sum(mask["counts"]) == 24 * 32
 
 
 # In OpenAI's form
