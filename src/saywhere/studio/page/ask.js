@@ -167,16 +167,13 @@ export class Ask {
     const last = turns.at(-1);
     const drawn = (one, kind) => s("g", { class: `region ${kind}` }, shapes(this.app.stage, one));
     const told = last?.told ?? [];
-    const groups = [
+    const mine = turns.some((turn) => turn.region === this.lit);
+    this.layer.replaceChildren(
       ...(last?.region && last.region !== region ? [drawn(last.region, "")] : []),
       ...told.map((one) => drawn(one, one === this.lit ? "told chosen" : "told")),
       ...(region ? [drawn(region, this.lit ? "" : "chosen")] : []),
-      ...(this.lit && !told.includes(this.lit) ? [drawn(this.lit, last?.region === this.lit || this.isMine(this.lit) ? "chosen" : "told chosen")] : []),
-    ];
-    this.layer.replaceChildren(...groups);
+      ...(this.lit && !told.includes(this.lit) ? [drawn(this.lit, mine ? "chosen" : "told chosen")] : []));
   }
-
-  isMine(region) { return this.talk.turns.some((turn) => turn.region === region); }
 
   key(event) {
     if (event.key === "Escape" && this.talk.region) { this.point(null); return true; }

@@ -13,7 +13,6 @@ import { remember } from "./settings.js";
 import { Shelf } from "./shelf.js";
 import { Stage } from "./stage.js";
 import { Status } from "./status.js";
-import { Video } from "./video.js";
 
 const one = (selector) => document.querySelector(selector);
 
@@ -25,7 +24,7 @@ class App {
     this.status = new Status(() => this.statusChanged());
     this.stage = new Stage(one(".stage"));
     this.shelf = new Shelf(one(".shelf"), this, (photo) => this.showPhoto(photo));
-    this.modes = [Record, Describe, Ask, Find, Narrate, Replay, Video].map((Mode) => new Mode(this));
+    this.modes = [Record, Describe, Ask, Find, Narrate, Replay].map((Mode) => new Mode(this));
     this.stage.empty.append(this.shelf.invitation());
     this.seams = h("div", {});
     this.buildTabs();
@@ -35,7 +34,7 @@ class App {
 
   async start() {
     await this.status.watch();
-    this.tabs.at(-1).hidden = !this.status.videos; // Videos are there from the start, or not at all.
+    if (this.status.videos) await this.addVideos();
     const [name, photo] = location.hash.slice(1).split("/");
     this.setMode(this.modes.find((mode) => mode.name === name) ?? this.modes[0]);
     await this.loadPhotos(photo);
@@ -74,18 +73,25 @@ class App {
     return this.shelf.shown.some((photo) => photo.id === id);
   }
 
+  /** Most Studios have no videos, and need not fetch what replays them. */
+  async addVideos() {
+    const { Video } = await import("./video.js");
+    this.modes.push(new Video(this));
+    this.buildTabs();
+  }
+
   buildTabs() {
     this.tabs = this.modes.map((mode) =>
       h("button", { type: "button", role: "tab", id: `tab-${mode.name}`, "aria-controls": "panel", "aria-selected": "false", tabindex: "-1", onclick: () => this.setMode(mode), onkeydown: (event) => this.tabKey(event) }, mode.title));
-    one(".modes").append(...this.tabs);
+    one(".modes").replaceChildren(...this.tabs);
   }
 
   tabKey(event) {
-    const at = this.tabs.indexOf(event.target), count = this.tabs.filter((tab) => !tab.hidden).length;
-    const goes = { ArrowRight: at + 1, ArrowLeft: at - 1, Home: 0, End: count - 1 };
+    const at = this.tabs.indexOf(event.target);
+    const goes = { ArrowRight: at + 1, ArrowLeft: at - 1, Home: 0, End: this.tabs.length - 1 };
     if (!(event.key in goes)) return;
     event.preventDefault();
-    const next = (goes[event.key] + count) % count;
+    const next = (goes[event.key] + this.tabs.length) % this.tabs.length;
     this.setMode(this.modes[next]);
     this.tabs[next].focus();
   }

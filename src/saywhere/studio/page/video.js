@@ -102,8 +102,10 @@ export class Video {
   }
 
   async choose(number, actor, play) {
-    if (this.video?.id !== number) this.video = await api.video(number);
-    this.actor = actor;
+    const wanted = (this.wanted = {}); // Who chooses again meanwhile, means that.
+    const video = this.video?.id === number ? this.video : await api.video(number);
+    if (this.wanted !== wanted) return;
+    Object.assign(this, { video, actor });
     this.stageVideo();
     this.load(play);
     this.render();
