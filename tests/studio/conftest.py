@@ -17,9 +17,9 @@ import torch
 from fastapi.testclient import TestClient
 from PIL import Image
 
-from saywhere.core import Box, Caption, Frame, Grounded, Narrative, Nearest, Region, WordBoxes
+from saywhere.core import Box, Caption, Frame, Grounded, Mask, Narrative, Nearest, Region, Trace, WordBoxes
 from saywhere.core.errors import InvalidValue
-from saywhere.models.face import Answer, Look, check_level
+from saywhere.models.face import Answer, Conversation, Look, Spoken, check_level
 from saywhere.models.search import GREEDY
 from saywhere.studio.app import create_app
 from saywhere.studio.settings import Limits, StudioSettings
@@ -90,6 +90,13 @@ class FakeLook(Look):
             return Answer(said, 0.7, ((best, 0.7),), np.array([0.75, 0.25]), reason="it asks for a reason")
         return Answer(best, 0.7, ((best, 0.7), ("no", 0.25), ("2", 0.05)), np.array([0.75, 0.25]), ("flurb",))
 
+    def chat(self) -> Conversation:
+        return self.seer.conversation()
+
+    def segment(self, region: Region) -> Mask:
+        rows, cols = np.indices((60, 80))
+        return Mask((rows - 30) ** 2 + (cols - 40) ** 2 < 400)
+
     def word_score(self, region: Region, text: str, index: int, level: str = "object") -> FakeScore:
         check_level(level, self.seer.levels, self.seer.name)
         words = text.split()
@@ -112,6 +119,9 @@ class FakeSeer:
         self.batches: list[int] = []
         self.before_answer: Callable[[], Any] = lambda: None
 
+    def conversation(self) -> Conversation:
+        raise NotImplementedError
+
     def look(self, photo: PhotoLike, image_id: str = "") -> FakeLook:
         read_photo(photo)
         self.looks.append(image_id)
@@ -125,6 +135,56 @@ class AnsweringSeer(FakeSeer):
     """The same with a part that answers."""
 
     skills = ("caption", "ground", "narrate", "answer")  # type: ignore[assignment]
+
+
+class FakeConversation:
+    """Counts its turns and remembers what was pointed at. Asked where, it points out a box and a line; asked to cut
+    something out, a mask; of a third turn on it forgets the first two."""
+
+    def __init__(self, seer: FakeSeer) -> None:
+        self.seer, self.turns = seer, 0
+        self.pointed: list[str] = []
+
+    def say(self, text: str, region: Region | None = None) -> Spoken:
+        self.seer.before_answer()
+        self.turns += 1
+        self.pointed += [region.name.partition(" ")[0]] if region is not None else []
+        shown: list[Region] = []
+        if text.startswith("where"):
+            shown += [Box(0.2, 0.3, 0.5, 0.8), Trace([(0.6, 0.2, 0), (0.8, 0.5, 0.5), (0.7, 0.8, 1)])]
+        if text.startswith("cut"):
+            shown.append(FakeLook.segment(self, Box(0, 0, 1, 1)))  # type: ignore[arg-type]
+        said = f"Turn {self.turns}: {text} Pointed at: {', '.join(self.pointed) or 'nothing'}."
+        lost = ("box 2: no two corners",) if "oddly" in text else ()
+        return Spoken(said, tuple(shown), 2 if self.turns > 2 else 0, lost)
+
+
+class FakeStream(FakeConversation):
+    """The same, word by word."""
+
+    def stream(self, text: str, region: Region | None, hear: Callable[[str], None]) -> Spoken:
+        spoken = self.say(text, region)
+        first, *words = spoken.text.split(" ")
+        hear(first)
+        for word in words:
+            self.seer.before_answer()
+            hear(f" {word}")
+        return spoken
+
+
+class TalkingSeer(FakeSeer):
+    """The same with conversations and masks. talks: how many were begun."""
+
+    skills = ("caption", "ground", "narrate", "answer", "segment", "chat")  # type: ignore[assignment]
+    kind: type[FakeConversation] = FakeStream
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.talks = 0
+
+    def conversation(self) -> Conversation:
+        self.talks += 1
+        return self.kind(self)
 
 
 class ScenicSeer(FakeSeer):

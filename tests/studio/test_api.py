@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from fastapi.testclient import TestClient
 
-from saywhere.cli.data import find_photo
+from saywhere.formats.files import find_photo
 from saywhere.studio.safety import HEADERS
 from tests.studio.conftest import (
     BOX,

@@ -35,8 +35,9 @@ from schemathesis.transport.serialization import Binary
 from saywhere.studio.app import create_app
 from saywhere.studio.settings import StudioSettings
 from tests.studio.collecting import make_collection
-from tests.studio.conftest import AnsweringSeer, narrative, png, wav
+from tests.studio.conftest import TalkingSeer, narrative, png, wav
 from tests.studio.studies import make_study
+from tests.videos import write_video
 
 CASES = int(os.environ.get("SAYWHERE_API_CASES", "40"))
 CHECKS = [
@@ -60,6 +61,8 @@ OPERATIONS = [
     "POST /api/photos/{photo_id}/why",
     "POST /api/photos/{photo_id}/answer",
     "POST /api/photos/{photo_id}/why-answer",
+    "POST /api/photos/{photo_id}/chat",
+    "POST /api/photos/{photo_id}/segment",
     "POST /api/looks",
     "GET /api/jobs/{job_id}",
     "DELETE /api/jobs/{job_id}",
@@ -85,6 +88,10 @@ OPERATIONS = [
     "POST /api/collect/answers",
     "POST /api/collect/skip",
     "GET /api/collect/photos/{collect_photo}",
+    "GET /api/videos",
+    "GET /api/videos/{video_number}",
+    "GET /api/videos/{video_number}/frames/{frame_number}",
+    "GET /api/videos/{video_number}/actors/{actor_number}/audio",
     "GET /v1/models",
     "POST /v1/chat/completions",
 ]
@@ -130,6 +137,7 @@ class Server:
             "study": place["study"],
             "item": place["last"],
             "collect_photo": asked["photo"],
+            **{"video_number": "0", "frame_number": "1", "actor_number": "0"},
         }
 
 
@@ -138,7 +146,8 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     folder: Path = tmp_path_factory.mktemp("openapi")
     with socket.create_server(("127.0.0.1", 0)) as listening, requests.Session() as session:
         opened = {"study": make_study(folder / "study"), "collection": make_collection(folder / "collection")}
-        app = create_app(StudioSettings(folder, port=listening.getsockname()[1], **opened), seer=AnsweringSeer())
+        opened["videos"] = write_video(folder / "videos")
+        app = create_app(StudioSettings(folder, port=listening.getsockname()[1], **opened), seer=TalkingSeer())
         running = uvicorn.Server(uvicorn.Config(app, log_config=None, access_log=False, timeout_graceful_shutdown=1))
         thread = threading.Thread(target=running.run, kwargs={"sockets": [listening]})
         thread.start()

@@ -34,6 +34,7 @@ from saywhere.cli import (
     studio,
     study,
     training,
+    video,
     world,
 )
 from saywhere.cli.console import err
@@ -63,6 +64,7 @@ app.add_typer(collect.app, name="collect")
 app.add_typer(data.app, name="data")
 score.app.command("referring")(score_places.referring)
 score.app.command("regions")(score_places.regions)
+app.add_typer(video.app, name="video")
 app.add_typer(score.app, name="score")
 app.add_typer(world.app, name="world")
 app.add_typer(prepare.app, name="prepare")

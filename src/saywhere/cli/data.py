@@ -15,6 +15,7 @@ from saywhere.cli.console import counted, err, out, plain_table
 from saywhere.core.errors import InvalidFile, InvalidValue
 from saywhere.core.narrative import Narrative
 from saywhere.formats import registry
+from saywhere.formats.files import find_photo
 from saywhere.formats.record import InvalidRecord
 
 app = typer.Typer(help="Check, convert, describe and show data files.", no_args_is_help=True, rich_markup_mode=None)
@@ -203,41 +204,39 @@ def show(
     limit: Annotated[int, typer.Option(min=1, help="Show at most this many narratives.")] = 50,
     format: FormatOption = None,  # noqa: A002 - the option's name
 ) -> None:
-    """Draw narratives: the trace coloured by time, a box for each word, and the words in time."""
+    """Draw narratives: the trace coloured by time, a box for each word, and the words in time.
+
+    Of video narratives the page shows the frames as they were pointed at, with the voice.
+    """
+    if output.suffix.lower() not in (".html", ".htm", ".png"):
+        raise InvalidValue("--out", f"{output.name} is neither .html nor .png")
+    folder = photos if photos is not None else file.parent
+    if format_of(file, format).holds == "video narratives":
+        from saywhere.cli.films import show_films
+
+        show_films(list(read_good(file, format)), file, folder, output, only, limit)
+        return
     chosen = (n for n in read_narratives(file, format) if only is None or n.image_id == only)
     narratives = list(islice(chosen, limit))
     if not narratives:
-        wanted = f" of image {only!r}" if only else ""
-        raise InvalidFile(file, f"holds no valid narrative{wanted} to show", "try: saywhere data check")
-    folder = photos if photos is not None else file.parent
+        raise nothing_to_show(file, only)
     found = [(narrative, find_photo(folder, narrative.image_id)) for narrative in narratives]
     if output.suffix.lower() == ".png":
         from saywhere.plots import draw_narrative, save_png
 
         save_png(draw_narrative(found[0][1], found[0][0]), output)
         shown = 1
-    elif output.suffix.lower() in (".html", ".htm"):
+    else:
         from saywhere.plots import narratives_page
 
         narratives_page(list(counted(found, "drawing", len(found))), output)
         shown = len(found)
-    else:
-        raise InvalidValue("--out", f"{output.name} is neither .html nor .png")
     without = sum(photo is None for _, photo in found[:shown])
     note = f", {without:,} without a photo in {folder}" if without else ""
     out.print(f"{output}: {shown:,} narratives{note}", markup=False)
 
 
-_SUFFIXES = (".jpg", ".jpeg", ".png", ".webp", ".JPG", ".PNG")
-
-
-def find_photo(folder: Path, image_id: str) -> Path | None:
-    """The photo of an image, by the names data sets give: the id, or for COCO the id in twelve digits."""
-    if Path(image_id).name != image_id:
-        return None
-    names = [image_id] + ([image_id.zfill(12)] if image_id.isascii() and image_id.isdigit() else [])
-    for name in names:
-        for candidate in (folder / name, *(folder / f"{name}{suffix}" for suffix in _SUFFIXES)):
-            if candidate.is_file():
-                return candidate
-    return None
+def nothing_to_show(file: Path, only: str | None) -> InvalidFile:
+    """The error of a file without a narrative of the image that is asked for."""
+    wanted = f" of image {only!r}" if only else ""
+    return InvalidFile(file, f"holds no valid narrative{wanted} to show", "try: saywhere data check")

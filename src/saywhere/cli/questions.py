@@ -14,8 +14,8 @@ import typer
 from rich.table import Table
 
 from saywhere.cli.console import counted, out, stages, tell_left_out
-from saywhere.cli.data import find_photo
 from saywhere.core.errors import InvalidFile
+from saywhere.formats.files import find_photo
 from saywhere.formats.record import InvalidRecord
 
 if TYPE_CHECKING:

@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from saywhere.cli.console import err, out, stages, tell_left_out
-from saywhere.cli.data import find_photo
 from saywhere.core.errors import InvalidFile, InvalidValue
-from saywhere.formats.files import read_lines
+from saywhere.formats.files import find_photo, read_lines
 from saywhere.formats.record import InvalidRecord
 
 if TYPE_CHECKING:

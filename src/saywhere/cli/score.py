@@ -162,8 +162,8 @@ def saliency(
     """NSS, AUC-Judd, CC, KL and SIM of saliency maps against where people looked."""
     import numpy as np
 
-    from saywhere.cli.data import find_photo
     from saywhere.core.attention import AttentionMap
+    from saywhere.formats.files import find_photo
     from saywhere.metrics import CC, KL, NSS, SIM, AUCJudd
 
     places: dict[str, list[Any]] = defaultdict(list)

@@ -33,6 +33,9 @@ Browser = Annotated[bool, typer.Option("--browser/--no-browser", help="Open the 
 
 def studio(
     photos: Annotated[Path | None, typer.Option(metavar="DIR", help="Add the photos of this folder.")] = None,
+    videos: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Replay the video narratives of this file.")
+    ] = None,
     port: Port = 8765,
     host: Host = "127.0.0.1",
     token: Token = "",
@@ -51,9 +54,7 @@ def studio(
         require(package, needed_for="the Studio", extra="studio")
     from saywhere.studio.settings import StudioSettings, default_folder
 
-    settings = StudioSettings(
-        folder or default_folder(), host, port, token, tuple(name or ()), photos=photos, model=model
-    )
+    settings = StudioSettings(folder or default_folder(), host, port, token, tuple(name or ()), photos, videos, model)
     loading.find(model)
     if photos is not None:
         _take(photos, settings)

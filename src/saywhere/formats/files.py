@@ -70,3 +70,18 @@ def read_bytes(path: str | Path, max_bytes: int = 8 * 2**30) -> bytes:
     if len(content) > max_bytes:
         raise InvalidFile(path, f"is larger than {max_bytes / 2**30:.0f} GiB")
     return content
+
+
+_PHOTO_SUFFIXES = (".jpg", ".jpeg", ".png", ".webp", ".JPG", ".PNG")
+
+
+def find_photo(folder: Path, image_id: str) -> Path | None:
+    """The photo of an image, by the names data sets give: the id, or for COCO the id in twelve digits."""
+    if Path(image_id).name != image_id:
+        return None
+    names = [image_id] + ([image_id.zfill(12)] if image_id.isascii() and image_id.isdigit() else [])
+    for name in names:
+        for candidate in (folder / name, *(folder / f"{name}{suffix}" for suffix in _PHOTO_SUFFIXES)):
+            if candidate.is_file():
+                return candidate
+    return None

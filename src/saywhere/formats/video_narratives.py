@@ -38,6 +38,7 @@ from typing import Annotated
 import msgspec
 import numpy as np
 
+from saywhere.core.alignment import WordBoxes, word_boxes
 from saywhere.core.errors import InvalidValue
 from saywhere.core.narrative import Narrative
 from saywhere.core.trace import Trace
@@ -77,6 +78,27 @@ class ActorNarrative:
         (here,) = np.nonzero(np.array(self.keyframes, dtype=np.int64) == keyframe)
         breaks = (np.diff(here) > 1) | np.isin(here[1:], self.narrative.trace.starts)
         return Trace.from_segments(np.split(self.narrative.trace.points[here], np.flatnonzero(breaks) + 1))
+
+    def by_frame(self) -> tuple[Trace, tuple[int, ...]]:
+        """The trace with the pen lifted wherever it leaves a key frame, and the key frame of each stroke."""
+        trace, frames = self.narrative.trace, np.array(self.keyframes, dtype=np.int64)
+        leaves = np.flatnonzero(np.diff(frames)) + 1
+        starts = sorted({*trace.starts, *leaves.tolist()})
+        return Trace(trace.points, starts), tuple(frames[starts].tolist())
+
+    def word_places(self) -> tuple[tuple[int | None, ...], WordBoxes]:
+        """For each word the key frame that most of its pointing lies on, and where on it; neither if nobody pointed."""
+        words = self.narrative.words
+        found, boxes = [-1] * len(words), np.full((len(words), 4), np.nan)
+        most = [0] * len(words)
+        for frame in dict.fromkeys(self.keyframes):
+            trace = self.trace_on(frame)
+            here = word_boxes(words, trace)
+            for i, word in enumerate(words):
+                points = int(np.count_nonzero((trace.times_s >= word.start_s) & (trace.times_s < word.end_s)))
+                if here.located[i] and (found[i] < 0 or points > most[i]):
+                    found[i], most[i], boxes[i] = frame, points, here.boxes_xyxy[i]
+        return tuple(None if frame < 0 else frame for frame in found), WordBoxes(boxes)
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,12 +11,12 @@ refuse with one error, `MissingSkill`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NoReturn, Protocol
+from typing import TYPE_CHECKING, Any, Final, NoReturn, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -123,6 +123,15 @@ class Conversation(Protocol):
         ...
 
 
+@runtime_checkable
+class StreamingConversation(Conversation, Protocol):
+    """A talk whose answers can be heard while they are written; not every model can."""
+
+    def stream(self, text: str, region: Region | None, hear: Callable[[str], None]) -> Spoken:
+        """The same as `say`. hear: called with each further piece of the answer; together they are its text."""
+        ...
+
+
 class Look:
     """One photo, looked at by a model; a family's own does what the family can, the rest is refused here.
 
@@ -134,6 +143,10 @@ class Look:
 
     def __init__(self, model: Model, view: View, image: Image.Image | None = None, image_id: str = "photo") -> None:
         self.model, self.view, self.image, self.image_id = model, view, image, image_id
+
+    def without_photo(self) -> Look:
+        """The same look without the photo's pixels, for those who keep many looks: a photo is large."""
+        return self.model.see(self.view, None, self.image_id)
 
     @property
     def levels(self) -> tuple[str, ...]:

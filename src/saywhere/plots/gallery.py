@@ -17,19 +17,10 @@ from saywhere.core.regions import corners
 from saywhere.core.types import Floats
 from saywhere.plots.colour import TimeScale
 from saywhere.plots.facts import counted
-from saywhere.plots.page import (
-    _N_COLOURS,
-    _WIDTH,
-    _Album,
-    _article,
-    _asset,
-    _path,
-    _Picture,
-    _ShownNarrative,
-    _style,
-)
+from saywhere.plots.page import _article, _asset, _style
 from saywhere.plots.photo import near_strokes, view_xyxy
 from saywhere.plots.seen import ShownPhoto, own_colours, phrase_colours
+from saywhere.plots.shown import N_COLOURS, WIDTH, Album, Picture, ShownNarrative, ghost, path_data
 from saywhere.plots.text import digest, safe, shortened
 
 _MOST_PIECES = 120
@@ -73,7 +64,7 @@ class _Page:
     """What the entries of a page share: photos, each stored once, and colours, each a class of the style."""
 
     def __init__(self) -> None:
-        self.album = _Album()
+        self.album = Album()
         self._colours: dict[tuple[str, str], str] = {}
         self._entries = 0
 
@@ -91,7 +82,7 @@ class _Page:
         narrated = ""
         if seen.narrated is not None:
             named = replace(seen.narrated, image_id="Narrated from the photo alone")
-            narrated = _article(number, _ShownNarrative.of(named, picture))
+            narrated = _article(number, ShownNarrative.of_photo(named, picture))
         return f"""<section class="entry" aria-labelledby="entry-{number}">
 <header><h2 id="entry-{number}">{safe(seen.title)}</h2>
 <p class="about">{safe(seen.about)}</p>{whole}{missing}</header>
@@ -109,7 +100,7 @@ class _Page:
     def _colour(self, colour: str, ink: str) -> str:
         return self._colours.setdefault((colour, ink), f"own-{len(self._colours)}")
 
-    def _regions(self, seen: ShownPhoto, picture: _Picture, regions: Sequence[Caption]) -> str:
+    def _regions(self, seen: ShownPhoto, picture: Picture, regions: Sequence[Caption]) -> str:
         marks, items = [], []
         for number, (caption, *colours) in enumerate(zip(regions, *own_colours(len(regions)), strict=True), 1):
             name = self._colour(*colours)
@@ -123,22 +114,22 @@ class _Page:
         listed = f'<ol class="said-list">{"".join(items)}</ol>' if items else ""
         return _part("Regions" if regions else "The photo", _drawing(picture, label, marks), listed)
 
-    def _traced(self, seen: ShownPhoto, picture: _Picture, caption: Caption) -> str:
+    def _traced(self, seen: ShownPhoto, picture: Picture, caption: Caption) -> str:
         trace = caption.region if isinstance(caption.region, Trace) else Trace.from_segments([])
         scale = TimeScale.of((), trace)
-        strokes = [stroke * (_WIDTH, picture.height, 1) for stroke in near_strokes(trace)]
-        lines = [f'<path class="ghost" d="{"".join(_path(stroke) for stroke in strokes)}"/>'] if strokes else []
+        strokes = [stroke * (WIDTH, picture.height, 1) for stroke in near_strokes(trace)]
+        lines = [ghost(strokes)] if strokes else []
         for stroke in strokes:
             step = max(1, len(stroke) // _MOST_PIECES)
             for i in range(0, max(1, len(stroke) - 1), step):
                 piece = stroke[i : i + step + 1]
-                colour = round((_N_COLOURS - 1) * float(scale.shares(piece[0, 2])))
-                lines.append(f'<path class="piece c{colour}" d="{_path(piece)}"/>')
+                colour = round((N_COLOURS - 1) * float(scale.shares(piece[0, 2])))
+                lines.append(f'<path class="piece c{colour}" d="{path_data(piece)}"/>')
         drawing = _drawing(picture, f"{seen.title}, with {trace.name}", lines, trace)
         text = f'<p class="phrases" dir="auto">{_caption(caption)}</p>{_nearest(caption)}'
         return _part("Along a trace", drawing, text)
 
-    def _grounded(self, seen: ShownPhoto, picture: _Picture, grounded: Grounded) -> str:
+    def _grounded(self, seen: ShownPhoto, picture: Picture, grounded: Grounded) -> str:
         phrases = grounded.phrases()
         marks, spans = [], []
         for phrase, colours in zip(phrases, phrase_colours(phrases), strict=True):
@@ -157,23 +148,23 @@ def _part(heading: str, drawing: str, text: str) -> str:
     return f'<figure class="part"><h3>{safe(heading)}</h3>{drawing}<figcaption>{text}</figcaption></figure>\n'
 
 
-def _drawing(picture: _Picture, label: str, marks: Sequence[str], trace: Trace | None = None) -> str:
+def _drawing(picture: Picture, label: str, marks: Sequence[str], trace: Trace | None = None) -> str:
     x1, y1, x2, y2 = view_xyxy(trace) if trace is not None else (0.0, 0.0, 1.0, 1.0)
     height = picture.height
-    view = f"{x1 * _WIDTH:.1f} {y1 * height:.1f} {(x2 - x1) * _WIDTH:.1f} {(y2 - y1) * height:.1f}"
-    ground = f'<rect class="canvas" width="{_WIDTH:g}" height="{height:.1f}"/>'
+    view = f"{x1 * WIDTH:.1f} {y1 * height:.1f} {(x2 - x1) * WIDTH:.1f} {(y2 - y1) * height:.1f}"
+    ground = f'<rect class="canvas" width="{WIDTH:g}" height="{height:.1f}"/>'
     photo = f'<use href="#{picture.name}"/>' if picture.name else ground
     return f'<svg viewBox="{view}" role="img" aria-label="{safe(label)}">{photo}{"".join(marks)}</svg>'
 
 
-def _outline(points_xy: Floats, picture: _Picture, name: str) -> str:
-    path = _path(points_xy * (_WIDTH, picture.height)) + "Z"
+def _outline(points_xy: Floats, picture: Picture, name: str) -> str:
+    path = path_data(points_xy * (WIDTH, picture.height)) + "Z"
     return f'<path class="outline under" d="{path}"/><path class="outline {name}" d="{path}"/>'
 
 
-def _tab(points_xy: Floats, picture: _Picture, name: str, number: int) -> str:
-    x, y = points_xy[points_xy.sum(axis=1).argmin()] * (_WIDTH, picture.height)
-    x, y = min(max(x, 0), _WIDTH - _TAB), min(max(y, 0), max(0.0, picture.height - _TAB))
+def _tab(points_xy: Floats, picture: Picture, name: str, number: int) -> str:
+    x, y = points_xy[points_xy.sum(axis=1).argmin()] * (WIDTH, picture.height)
+    x, y = min(max(x, 0), WIDTH - _TAB), min(max(y, 0), max(0.0, picture.height - _TAB))
     square = f'<rect class="tab {name}" x="{x:.1f}" y="{y:.1f}" width="{_TAB:g}" height="{_TAB:g}" rx="6"/>'
     middle = f'x="{x + _TAB / 2:.1f}" y="{y + _TAB / 2:.1f}"'
     return f'{square}<text class="tab-text {name}" {middle} aria-hidden="true">{number}</text>'

@@ -71,7 +71,7 @@ class Narrative {
     this.svg = one(".stage svg");
     this.caption = one(".caption");
     this.spans = all(".word");
-    this.pieceLines = all(".piece");
+    this.pieceLines = all(".stage > svg .piece");
     this.boxes = new Map(all(".box").map((box) => [Number(box.dataset.word), box]));
     this.said = all(".said");
     this.head = all(".head");
@@ -91,7 +91,7 @@ class Narrative {
 
   listen(every) {
     this.play.addEventListener("click", () => (this.frame === null ? this.start() : this.stop()));
-    this.scrub.addEventListener("input", () => this.show(Number(this.scrub.value)));
+    this.scrub.addEventListener("input", () => this.seek(Number(this.scrub.value)));
     every.addEventListener("change", () => this.article.classList.toggle("all", every.checked));
     this.svg.addEventListener("pointermove", (event) => this.pointAtPhoto(event));
     this.svg.addEventListener("pointerleave", () => this.light(this.pinned));
@@ -108,6 +108,14 @@ class Narrative {
     this.caption.addEventListener("blur", () => this.pin(null));
   }
 
+  /** The strokes that are on the picture in sight. */
+  inSight() { return this.strokes; }
+
+  seek(time) { this.show(time); }
+
+  /** What time it is, so many seconds after the last look at the clock. */
+  advance(passed) { return this.time + passed * Number(this.speed.value); }
+
   wordOf(target) {
     const index = this.spans.indexOf(target.closest(".word"));
     return index < 0 ? null : index;
@@ -119,7 +127,7 @@ class Narrative {
     this.boxes.forEach((box, i) => box.classList.toggle("lit", i === index));
     const here = index !== null && this.boxes.has(index);
     this.article.classList.toggle("pointing", here);
-    const path = here ? part(this.strokes, ...this.words[index]) : "";
+    const path = here ? part(this.inSight(), ...this.words[index]) : "";
     const colour = here ? this.boxes.get(index).dataset.colour : "";
     for (const line of this.said) {
       line.setAttribute("d", path);
@@ -168,7 +176,7 @@ class Narrative {
     const matrix = this.svg.getScreenCTM();
     if (!matrix) return;
     const at = new DOMPoint(event.clientX, event.clientY).matrixTransform(matrix.inverse());
-    const time = nearestTime(this.strokes, at.x, at.y, 24 / matrix.a);
+    const time = nearestTime(this.inSight(), at.x, at.y, 24 / matrix.a);
     const index = time === null ? -1 : this.words.findIndex(([from, to]) => from <= time && time < to);
     this.light(index < 0 ? this.pinned : index);
   }
@@ -185,7 +193,7 @@ class Narrative {
     const step = (now) => {
       const passed = before === null ? 0 : (now - before) / 1000;
       before = now;
-      this.show(this.time + passed * Number(this.speed.value));
+      this.show(this.advance(passed));
       if (this.time < this.span[1]) this.frame = requestAnimationFrame(step);
       else { this.stop(); this.showAll(); }
     };
@@ -232,4 +240,7 @@ class Narrative {
   }
 }
 
-for (const article of document.querySelectorAll(".narrative")) new Narrative(article);
+// When the whole script was read: a page with videos goes on with their part of it.
+queueMicrotask(() => {
+  for (const article of document.querySelectorAll(".narrative")) new (article.classList.contains("film") ? Film : Narrative)(article);
+});

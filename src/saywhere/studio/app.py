@@ -23,11 +23,13 @@ from saywhere.models.face import Model
 from saywhere.studio import (
     chat,
     errors,
+    routes_chat,
     routes_collect,
     routes_narratives,
     routes_photos,
     routes_seeing,
     routes_study,
+    routes_videos,
     routes_why,
 )
 from saywhere.studio.collect_desk import CollectDesk
@@ -41,6 +43,7 @@ from saywhere.studio.services import StrictRoute, Studio, TheStudio
 from saywhere.studio.settings import StudioSettings
 from saywhere.studio.skills import skill_values
 from saywhere.studio.study_desk import StudyDesk
+from saywhere.studio.videos import VideoStore
 
 PAGE = Path(__file__).with_name("page")
 _ABOUT = """Photos, looks, captions of regions, where texts are, narratives with true order and time of pointing.
@@ -65,7 +68,8 @@ def create_app(settings: StudioSettings, seer: Model | None = None) -> FastAPI:
         for closing in (studio.looks, studio.decoder, studio.aligner):
             closing.close()
 
-    routes = (routes_photos, routes_seeing, routes_why, routes_narratives, chat, routes_study, routes_collect)
+    seeing = (routes_photos, routes_seeing, routes_why, routes_chat, chat)
+    routes = (*seeing, routes_narratives, routes_videos, routes_study, routes_collect)
     app = _server(settings, [router, *(part.router for part in routes)], running)
     app.state.studio = studio
     return app
@@ -124,6 +128,7 @@ def _studio(settings: StudioSettings, seer: Model | None) -> Studio:
         settings,
         PhotoStore(settings.folder / "photos", limits),
         NarrativeStore(settings.folder / "narratives"),
+        VideoStore(settings.videos),
         LookService(settings.model if seer is None else seer.name, load, limits),
         Jobs(limits.jobs, limits.listeners),
         Worker("decoder", limits.photo_queue),
@@ -158,4 +163,5 @@ async def status(studio: TheStudio) -> StatusReply:
         skills=skill_values(looks.name, None if model is None else model.skills, looks.failure),
         levels=[] if model is None else list(model.levels),
     )
-    return StatusReply(version=saywhere.__version__, model=facts, limits=asdict(studio.settings.limits))
+    limits = asdict(studio.settings.limits)
+    return StatusReply(version=saywhere.__version__, model=facts, videos=len(studio.videos), limits=limits)

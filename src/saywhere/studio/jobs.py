@@ -98,9 +98,10 @@ class Jobs:
         self._free -= 1
         try:
             while True:
-                changed = job.changed
-                yield f"event: {'end' if job.ended else 'progress'}\ndata: {job.message().model_dump_json()}\n\n"
-                if job.ended:
+                # Noted before it is told: a job may end while a slow listener reads.
+                changed, ended = job.changed, job.ended
+                yield f"event: {'end' if ended else 'progress'}\ndata: {job.message().model_dump_json()}\n\n"
+                if ended:
                     return
                 while not await _within(changed, _ALIVE_S):
                     yield ": still here\n\n"

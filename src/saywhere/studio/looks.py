@@ -6,12 +6,13 @@ import asyncio
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
 from saywhere.core.errors import SaywhereError
+from saywhere.studio.conversations import Conversations, Told, UserTurn
 from saywhere.studio.errors import Refused, busy, log
 from saywhere.studio.settings import Limits
 from saywhere.studio.skills import skill_values
@@ -45,6 +46,10 @@ class Worker:
 
     def close(self) -> None:
         self._pool.shutdown(wait=False, cancel_futures=True)
+
+
+class _NobodyListens(Exception):
+    """The client left while it was told."""
 
 
 class LookCache:
@@ -96,6 +101,7 @@ class LookService:
         self.name, self._load, self._limits = name, load, limits
         self._worker = Worker("model", limits.queue)
         self._cache = LookCache(limits.looks, limits.look_bytes)
+        self._conversations = Conversations(limits.conversations)
         self._model: Future[Model] | None = None
 
     def open(self) -> None:
@@ -122,6 +128,10 @@ class LookService:
             return str(error)
         return "" if error is None else f"it could not be loaded ({type(error).__name__}; the log says more)"
 
+    async def skills(self) -> tuple[str, ...]:
+        """What the model can do, once it is there."""
+        return await self._answer(lambda: self._loaded_model().skills)
+
     async def look(self, key: str, read: Callable[[], PhotoLike]) -> LookReport:
         """Look at a photo, if that was not done lately."""
 
@@ -144,13 +154,42 @@ class LookService:
 
         return await self._answer(answered)
 
+    async def say(self, key: str, read: Callable[[], PhotoLike], turns: Sequence[UserTurn]) -> Told:
+        """What the model says to the last turn of a conversation about a photo."""
+        return await self.ask("chat", key, read, lambda look: self._conversations.say(key, look, turns))
+
+    async def stream(
+        self, key: str, read: Callable[[], PhotoLike], turns: Sequence[UserTurn]
+    ) -> AsyncIterator[str | Told]:
+        """The same piece by piece, then the whole. One who stops listening stops the model."""
+        loop, gone = asyncio.get_running_loop(), threading.Event()
+        pieces: asyncio.Queue[str | None] = asyncio.Queue()
+
+        def hear(text: str) -> None:
+            if gone.is_set():
+                raise _NobodyListens
+            loop.call_soon_threadsafe(pieces.put_nowait, text)
+
+        telling = asyncio.ensure_future(
+            self.ask("chat", key, read, lambda look: self._conversations.say(key, look, turns, hear))
+        )
+        telling.add_done_callback(lambda _: pieces.put_nowait(None))
+        try:
+            while (piece := await pieces.get()) is not None:
+                yield piece
+            yield await telling
+        finally:
+            gone.set()
+            telling.cancel()
+
     async def look_in_turn(self, key: str, read: Callable[[], PhotoLike]) -> None:
         """Look for a job: it waits its turn however long the line is, and takes nobody's place."""
         await asyncio.wrap_future(self._worker.begin(lambda: self._cache.get(key) or self._look(key, read)))
 
     def forget(self, key: str) -> None:
-        """Drop what was seen of a photo."""
+        """Drop what was seen of a photo, and what was said about it."""
         self._worker.begin(lambda: self._cache.drop(key))
+        self._worker.begin(lambda: self._conversations.drop(key))
 
     async def _answer(self, task: Callable[[], T]) -> T:
         if self.failure:
@@ -170,13 +209,16 @@ class LookService:
             raise Refused(409, "no_skill", str(facts["why"]), str(facts["how"]))
 
     def _look(self, key: str, read: Callable[[], PhotoLike]) -> Look:
-        model = self.model
-        if model is None:
-            raise self._no_model()
-        # Seen anew without the picture: a look is small, a photo of 40 million pixels is not.
-        look = model.see(model.look(read(), key).view, None, key)
+        model = self._loaded_model()
+        # A look is small, a photo of 40 million pixels is not.
+        look = model.look(read(), key).without_photo()
         self._cache.put(key, look)
         return look
+
+    def _loaded_model(self) -> Model:
+        if self.model is None:
+            raise self._no_model()
+        return self.model
 
     def _no_model(self) -> Refused:
         return Refused(503, "no_model", f"the model {self.name} is not there: {self.failure or 'it was not opened'}")

@@ -206,6 +206,7 @@ class ModelFacts(Reply):
 class StatusReply(Reply):
     version: str
     model: ModelFacts
+    videos: int
     limits: dict[str, int | float]
 
 

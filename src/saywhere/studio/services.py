@@ -16,6 +16,7 @@ from saywhere.studio.messages import ErrorReply
 from saywhere.studio.narratives import NarrativeStore
 from saywhere.studio.photos import PhotoStore
 from saywhere.studio.settings import StudioSettings
+from saywhere.studio.videos import VideoStore
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +26,7 @@ class Studio:
     settings: StudioSettings
     photos: PhotoStore
     narratives: NarrativeStore
+    videos: VideoStore
     looks: LookService
     jobs: Jobs
     decoder: Worker

@@ -23,7 +23,8 @@ class Limits:
     counts those of all its regions. text_words: of a text to be found. narrative_bytes, audio_bytes, chat_bytes: of
     one request's body; json_bytes: of any other. large_bytes: a body above this takes one of `uploads` places.
     queue: requests that wait for the model. photo_queue: uploads that wait to be decoded.
-    looks, look_bytes: kept in memory. jobs: remembered. job_photos: of one job. listeners: open streams of events.
+    looks, look_bytes: kept in memory. conversations: kept in memory, too. turns: of one conversation.
+    jobs: remembered. job_photos: of one job. listeners: open streams of events.
     load_wait_s: how long a request waits for a model that still loads.
     """
 
@@ -43,6 +44,8 @@ class Limits:
     photo_queue: int = 16
     looks: int = 64
     look_bytes: int = 512 * MB
+    conversations: int = 32
+    turns: int = 100
     jobs: int = 100
     job_photos: int = 1_000
     listeners: int = 64
@@ -56,7 +59,8 @@ class StudioSettings:
     folder: where photos and narratives are kept. host, port: where it listens; 0 is any free port.
     token: what a client must know; must be there if others than this computer can reach the host.
     hosts: further names that browsers may call this server by. photos: a folder to take photos from at the start.
-    model: what `saywhere.load` loads. study: the folder of a trust study to be taken part in.
+    videos: a file of video narratives to replay. model: what `saywhere.load` loads.
+    study: the folder of a trust study to be taken part in.
     collection: the folder of a collection of captions. hold_s: how long one of its photos is kept for who sees it.
     """
 
@@ -66,6 +70,7 @@ class StudioSettings:
     token: str = ""
     hosts: tuple[str, ...] = ()
     photos: Path | None = None
+    videos: Path | None = None
     model: str = loading.BASE
     limits: Limits = field(default_factory=Limits)
     study: Path | None = None

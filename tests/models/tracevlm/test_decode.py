@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 import torch
@@ -11,7 +13,7 @@ from hypothesis import strategies as st
 from saywhere.core import Box, InvalidValue, Trace
 from saywhere.models.search import GenerationConfig
 from saywhere.models.tracevlm.batch import collate
-from saywhere.models.tracevlm.decode import AnswerSteps, parse, segment, write
+from saywhere.models.tracevlm.decode import AnswerSteps, AnswerText, parse, segment, write
 from saywhere.models.tracevlm.examples import answered, asked
 from saywhere.models.tracevlm.network import TraceVLM
 from saywhere.models.tracevlm.qwen import SEGMENT_TOKENS, VisualFeatures
@@ -123,6 +125,24 @@ def test_whatever_a_model_says_is_read(text: str) -> None:
         assert "traj>" not in piece.words.replace(" ", "").lower() or "<" not in piece.words
     assert found.segments <= text.count(SEGMENT_TOKENS[0])
     assert all(0 < number < 1 for box in found.boxes for number in box.xyxy)
+
+
+@given(st.lists(st.sampled_from([*SCRAPS, *SEGMENT_TOKENS, "<", ">", " ", "x < y", "\ufffd"])).map("".join))
+def test_words_that_are_heard_letter_by_letter_are_those_of_the_answer(raw: str) -> None:
+    heard: list[str] = []
+    text = AnswerText(heard.append)
+    for end in range(len(raw)):
+        text.write(raw[:end])
+    text.end(parse(raw).text)
+    assert "".join(heard) == parse(raw).text
+
+
+def test_an_answer_is_heard_while_it_is_written(model: TraceVLM) -> None:
+    heard: list[str] = []
+    [said] = write(model, look(model), TALKS[:1], GenerationConfig(max_words=6, min_words=6), heard.append)
+    assert len(heard) == 5  # the last token is not read on
+    assert all(len(before) < len(after) for before, after in pairwise(heard))
+    assert said.text.startswith(heard[-1].rstrip("\ufffd"))
 
 
 @given(st.lists(st.tuples(st.floats(0, 1), st.floats(0, 1)), min_size=1, max_size=20))

@@ -13,6 +13,7 @@ import saywhere
 from saywhere.core import Box, InvalidValue, Point, Trace, UnknownName, WholeImage
 from saywhere.learn import known_tasks, load_run, train
 from saywhere.learn.trained import export
+from saywhere.models.face import StreamingConversation
 from saywhere.models.search import GenerationConfig
 from saywhere.models.tracevlm.decode import parse
 from saywhere.models.tracevlm.face import TraceVlmModel, told
@@ -162,6 +163,17 @@ def test_what_cannot_be_asked_is_a_clear_error(loaded: TraceVlmModel, ask: objec
     assert callable(ask)
     with pytest.raises(InvalidValue, match=reason):
         ask(loaded.look(small.photo()))
+
+
+def test_a_look_goes_on_without_its_photo_and_an_answer_can_be_heard(loaded: TraceVlmModel) -> None:
+    look = loaded.look(small.photo()).without_photo()
+    assert look.image is None
+    heard: list[str] = []
+    talk = look.chat()
+    assert isinstance(talk, StreamingConversation)
+    streamed = talk.stream("what is this?", Point(0.5, 0.5), heard.append)
+    assert "".join(heard) == streamed.text
+    assert look.chat().say("what is this?", Point(0.5, 0.5)).text == streamed.text
 
 
 def test_a_conversation_remembers_and_says_what_it_forgot(loaded: TraceVlmModel) -> None:

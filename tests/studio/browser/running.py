@@ -21,7 +21,7 @@ from saywhere.core import Caption, Nearest, Region
 from saywhere.studio.app import create_app
 from saywhere.studio.settings import StudioSettings
 
-from ..conftest import FakeLook, FakeSeer
+from ..conftest import FakeLook, FakeSeer, FakeStream
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
 
@@ -35,6 +35,9 @@ class Talker(FakeSeer):
         super().__init__()
         self.says: list[str] = []
         self.unsure = False
+
+    def conversation(self) -> FakeStream:
+        return FakeStream(self)
 
     def see(self, view: Any, image: None = None, image_id: str = "photo") -> TalkerLook:
         return TalkerLook(self, view)
@@ -62,9 +65,9 @@ def browser_path() -> str:
 
 
 @contextmanager
-def serving(folder: Path, seer: Any) -> Iterator[str]:
+def serving(folder: Path, seer: Any, **settings: Any) -> Iterator[str]:
     """A Studio on a free port. Gives its address."""
-    app = create_app(StudioSettings(folder, port=0), seer=seer)
+    app = create_app(StudioSettings(folder, port=0, **settings), seer=seer)
     server = uvicorn.Server(uvicorn.Config(app, port=0, log_level="warning", ws="none", timeout_graceful_shutdown=1))
     thread = threading.Thread(target=server.run, daemon=True)
     thread.start()

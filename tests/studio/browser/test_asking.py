@@ -129,9 +129,10 @@ def test_a_refused_reason_can_be_asked_for_again(page: Any, seer: Talker):
     expect(page.locator(".trust strong")).to_have_text("Why “tall”?")
 
 
-def test_a_question_is_answered_about_the_photo_and_about_where_one_points(page: Any):
+def test_questions_are_answered_one_by_one_and_what_is_pointed_at_stays(page: Any):
     add_photo(page)
     go(page, "ask")
+    expect(page.locator(".talk > .hint")).to_contain_text("answers each question by itself")
     asked: list[dict[str, Any]] = []
     page.on("request", lambda one: asked.append(one.post_data_json) if "answer" in one.url else None)
     page.fill("#question", "is there a flurb?")
@@ -143,12 +144,20 @@ def test_a_question_is_answered_about_the_photo_and_about_where_one_points(page:
     expect(page.locator(".answer")).to_contain_text("It learnt to answer: is there a …?")
     page.get_by_role("button", name="Box", exact=True).click()
     draw(page, [(0.1, 0.1), (0.5, 0.6)])
-    expect(page.locator(".answer .caption")).to_have_text("here")
     expect(page.locator(".pointed")).to_contain_text("Pointed at: box, ")
+    for question in ("and here?", "is it red?"):
+        page.fill("#question", question)
+        page.keyboard.press("Enter")
+        expect(page.locator(".turn").last).to_contain_text(question)
+        expect(page.locator(".turn").last.locator(".caption")).to_have_text("here")
+    expect(page.locator(".turn")).to_have_count(3)
     assert asked[0] == {"question": "is there a flurb?", "region": None}
     assert asked[1]["region"]["xyxy"] == pytest.approx([0.1, 0.1, 0.5, 0.6], abs=5e-3)
+    assert asked[2]["region"] == asked[1]["region"]
     press(page, "Point at nothing")
-    expect(page.locator(".answer .caption")).to_have_text("yes")
+    page.fill("#question", "is there a cup?")
+    page.keyboard.press("Enter")
+    expect(page.locator(".turn").last.locator(".caption")).to_have_text("yes")
     expect(page.locator(".region")).to_have_count(0)
 
 
@@ -165,6 +174,8 @@ def test_an_answer_shows_why_and_goes_on_to_with_the_next_question(page: Any):
     expect(page.locator(".trust")).to_contain_text("Measured")
     page.locator(".pad").focus()
     page.keyboard.press("Space")
+    page.fill("#question", "what is it?")
+    page.keyboard.press("Enter")
     expect(page.locator(".trust strong")).to_have_text("Why “here”?")
     page.get_by_role("button", name="Why?").click()
     expect(page.locator(HEAT)).to_be_hidden()
@@ -207,7 +218,9 @@ def test_axe_finds_nothing_in_reasons_and_answers(open_page: Callable[..., Any],
     expect(page.locator(".trust")).to_be_visible()
     page.locator(".pad").scroll_into_view_if_needed()
     draw(page, [(0.3, 0.3)])
-    expect(page.locator(".answer .caption")).to_have_text("here")
+    page.fill("#question", "what is it?")
+    press(page, "Ask")
+    expect(page.locator(".answer .caption").last).to_have_text("here")
     expect(page.locator(".trust")).to_be_visible()
     check("answered, with why")
     assert found == {}

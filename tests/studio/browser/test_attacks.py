@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
+
+from tests.videos import write_video
 
 from ..conftest import encoded, picture
 from .handling import LOOP, add_photo, expect, fetched, go, press, record, sent
 from .payloads import PAYLOADS
-from .running import Talker
+from .running import WATCH, Talker, serving
 
 
 def nothing_ran(page: Any) -> None:
@@ -77,3 +82,39 @@ def test_nothing_in_a_kept_narrative_ever_runs(page: Any, address: str):
         page.locator(".pick").nth(i).click()
         expect(page.locator(".narratives li").nth(i)).to_have_class("chosen")
     nothing_ran(page)
+
+
+def test_nothing_in_a_conversation_ever_runs(open_page: Callable[..., Any], seer: Talker):
+    seer.skills = ("chat",)  # type: ignore[assignment]
+    page = open_page()
+    add_photo(page)
+    go(page, "ask")
+    everything = " ".join(PAYLOADS).replace("\u0000", "")
+    parts = [everything[i : i + 500] for i in range(0, len(everything), 500)]
+    for i, part in enumerate(parts, 1):
+        page.fill("#question", part)
+        page.keyboard.press("Enter")
+        expect(page.locator(".turn .caption")).to_have_count(i)
+        expect(page.get_by_role("button", name="Ask", exact=True)).to_be_enabled()
+    expect(page.locator(".turn .caption").first).to_contain_text("<script>alert(1)</script>")
+    nothing_ran(page)
+
+
+def test_nothing_that_was_told_of_a_video_ever_runs(browser: Any, tmp_path: Path, seer: Talker):
+    path = write_video(tmp_path / "videos", frames=(0,), voice=False)
+    record = json.loads(path.read_text(encoding="utf-8"))
+    actor = record["actor_narratives"][1]
+    told = [{**actor, "actor_name": payload, "caption": payload} for payload in PAYLOADS]
+    names = [*record["keyframe_names"], *PAYLOADS[:5]]
+    path.write_text(json.dumps({**record, "actor_narratives": told, "keyframe_names": names}), encoding="utf-8")
+    with serving(tmp_path / "studio", seer, videos=path) as address:
+        context = browser.new_context()
+        context.add_init_script(WATCH)
+        page = context.new_page()
+        page.goto(f"{address}#video")
+        expect(page.locator(".pick")).to_have_count(len(PAYLOADS))
+        for i in range(0, len(PAYLOADS), 6):
+            page.locator(".pick").nth(i).click()
+            expect(page.locator(".narratives li").nth(i)).to_have_class("chosen")
+        nothing_ran(page)
+        context.close()

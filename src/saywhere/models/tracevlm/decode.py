@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -100,10 +100,45 @@ def _boxes(text: str) -> tuple[list[Box], list[str]]:
     return boxes, lost
 
 
-class AnswerSteps(Steps):
-    """A network that has read some prompts, for `search`. Padding stands before each prompt."""
+class AnswerText:
+    """The words of an answer that is still being written. hear: called with further words as soon as they are sure."""
 
-    def __init__(self, model: TraceVLM, ids: Tensor, there: Tensor, seen: VisualFeatures) -> None:
+    def __init__(self, hear: Callable[[str], None]) -> None:
+        self._hear, self._heard = hear, 0
+
+    def write(self, raw: str) -> None:
+        """raw: all that was written so far. Its last word may go on, and a tag that is not closed may become one."""
+        tag = raw.rfind("<")
+        sure = raw[:tag] if tag >= 0 and ">" not in raw[tag:] else raw
+        if words := parse(sure).text.rpartition(" ")[0]:
+            self._say(f"{words} ")
+
+    def end(self, text: str) -> None:
+        """text: the words of the whole answer."""
+        self._say(text)
+
+    def _say(self, text: str) -> None:
+        if len(text) > self._heard:
+            self._hear(text[self._heard :])
+            self._heard = len(text)
+
+
+class AnswerSteps(Steps):
+    """A network that has read some prompts, for `search`. Padding stands before each prompt.
+
+    hear: called with all tokens of the first prompt's answer whenever there is one more; for answers that grow by one
+    token at a time, not for a beam.
+    """
+
+    def __init__(
+        self,
+        model: TraceVLM,
+        ids: Tensor,
+        there: Tensor,
+        seen: VisualFeatures,
+        hear: Callable[[Sequence[int]], None] | None = None,
+    ) -> None:
+        self._hear, self._said = hear, list[int]()
         self._body, self._ids, self._there, self._seen = model.body, ids, there, seen
         self._cache: Any = model.body.new_cache()
         self._ahead = ids.new_zeros(len(ids), 1)
@@ -113,6 +148,9 @@ class AnswerSteps(Steps):
         return self._read(self._ids, positions, self._seen)
 
     def advance(self, tokens: Tensor) -> Tensor:
+        if self._hear is not None:
+            self._said.append(int(tokens[0]))
+            self._hear(self._said)
         place = self._there.sum(dim=1, keepdim=True) + self._ahead
         self._there = torch.cat([self._there, torch.ones_like(self._there[:, :1])], dim=1)
         return self._read(tokens[:, None], place.expand(3, -1, -1), None)
@@ -126,9 +164,16 @@ class AnswerSteps(Steps):
 
 
 def write(
-    model: TraceVLM, seen: VisualFeatures, talks: Sequence[Sequence[Exchange]], how: GenerationConfig
+    model: TraceVLM,
+    seen: VisualFeatures,
+    talks: Sequence[Sequence[Exchange]],
+    how: GenerationConfig,
+    hear: Callable[[str], None] | None = None,
 ) -> list[WrittenAnswer]:
-    """The answer to each of some talks about the same images. seen: as the eye saw them, before perception."""
+    """The answer to each of some talks about the same images. seen: as the eye saw them, before perception.
+
+    hear: called with all that is written so far, token by token; for one talk. A beam is heard when it has ended.
+    """
     room = how.max_words or MOST_WORDS
     prompts = [model.reader.read(talk, _image_tokens(model, seen), room) for talk in talks]
     ids, there = padded_ids([prompt.ids for prompt in prompts], model.reader.inputs.padding, left=True)
@@ -137,7 +182,8 @@ def write(
     draws = uniform_draws(keys, how.seed, room) if how.method == "nucleus" else None
     with eval_mode(model):
         shown, _ = model.perceive(seen.repeated(len(talks)), _points(model, seen, talks, prompts))
-        found = search(AnswerSteps(model, ids.to(model.device), there.to(model.device), shown), rules, draws)
+        heard = None if hear is None or rules.beams > 1 else lambda tokens: hear(model.reader.text(tokens))
+        found = search(AnswerSteps(model, ids.to(model.device), there.to(model.device), shown, heard), rules, draws)
     return [
         WrittenAnswer(one.tokens, model.reader.text(one.tokens), one.score, one.ended, prompt.forgotten)
         for one, prompt in zip(found, prompts, strict=True)

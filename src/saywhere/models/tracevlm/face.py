@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from pathlib import Path
 
@@ -27,10 +27,10 @@ from saywhere.core import (
 from saywhere.core.caption import OBJECT
 from saywhere.core.grounded import WORDS_PER_S
 from saywhere.models.common.modes import eval_mode
-from saywhere.models.face import Answer, Conversation, Look, Spoken, check_level, name_of, words_to_find
+from saywhere.models.face import Answer, Look, Spoken, StreamingConversation, check_level, name_of, words_to_find
 from saywhere.models.search import GenerationConfig
 from saywhere.models.tracevlm import decode
-from saywhere.models.tracevlm.decode import AnswerPiece, ParsedAnswer, WrittenAnswer, parse
+from saywhere.models.tracevlm.decode import AnswerPiece, AnswerText, ParsedAnswer, WrittenAnswer, parse
 from saywhere.models.tracevlm.examples import ASSISTANT, Exchange, Part, asked
 from saywhere.models.tracevlm.network import TraceVLM
 from saywhere.models.tracevlm.qwen import VisualFeatures
@@ -95,6 +95,9 @@ class TraceVlmLook(Look):
             raise InvalidValue("view", f"the model {self.model.name} needs the photo itself", "look at it again")
         return self.model.features(self.image)
 
+    def without_photo(self) -> TraceVlmLook:
+        return TraceVlmLook(self.model, self.view, None, self.image_id, self.seen)
+
     def captions(
         self, regions: Sequence[Region], how: GenerationConfig | None = None, level: str = OBJECT
     ) -> list[Caption]:
@@ -148,9 +151,14 @@ class TraceVlmLook(Look):
     def chat(self) -> TraceVlmConversation:
         return TraceVlmConversation(self)
 
-    def write(self, talks: Sequence[Sequence[Exchange]], how: GenerationConfig | None = None) -> list[WrittenAnswer]:
-        """What the model says in each of some talks about the photo."""
-        return decode.write(self.model.network, self.seen, talks, how or self.model.generation)
+    def write(
+        self,
+        talks: Sequence[Sequence[Exchange]],
+        how: GenerationConfig | None = None,
+        hear: Callable[[str], None] | None = None,
+    ) -> list[WrittenAnswer]:
+        """What the model says in each of some talks about the photo. hear: see `decode.write`."""
+        return decode.write(self.model.network, self.seen, talks, how or self.model.generation, hear)
 
     def masks(self, logits: Tensor) -> list[Mask]:
         """What was cut out, in the photo's own resolution; without masks that are empty."""
@@ -165,7 +173,7 @@ class TraceVlmLook(Look):
         return asked(task, text.strip()) if drawn is None else asked(task, drawn, " ", text.strip())
 
 
-class TraceVlmConversation(Conversation):
+class TraceVlmConversation(StreamingConversation):
     """turns: all that was said so far."""
 
     def __init__(self, look: TraceVlmLook) -> None:
@@ -173,8 +181,17 @@ class TraceVlmConversation(Conversation):
         self.turns: list[Exchange] = []
 
     def say(self, text: str, region: Region | None = None) -> Spoken:
+        return self._say(text, region, None)
+
+    def stream(self, text: str, region: Region | None, hear: Callable[[str], None]) -> Spoken:
+        heard = AnswerText(hear)
+        spoken = self._say(text, region, heard.write)
+        heard.end(spoken.text)
+        return spoken
+
+    def _say(self, text: str, region: Region | None, hear: Callable[[str], None] | None) -> Spoken:
         talk = [*self.turns, self._look._said("dialogue", text, region)]
-        said = self._look.write([talk])[0]
+        said = self._look.write([talk], hear=hear)[0]
         parsed = parse(said.text)
         masks = self._masks(talk, said, parsed)
         traces = [piece.trace for piece in parsed.pieces if piece.trace is not None]

@@ -60,6 +60,35 @@ export const answer = (id, question, signal) => asked("POST", at("photos", id, "
 /** {question, region, answer, method} → as `why`. */
 export const whyAnswer = (id, question, signal) => asked("POST", at("photos", id, "why-answer"), { json: question, signal });
 
+/** What is pointed at, cut out → {mask}. */
+export const segment = (id, region, signal) => asked("POST", at("photos", id, "segment"), { json: { region }, signal });
+
+/** The answer to the last of some turns {text, region} → {text, regions, forgotten, lost, retold}. hear: gets it piece by piece. */
+export async function chat(id, turns, hear, signal) {
+  const response = await reply("POST", at("photos", id, "chat"), { json: { turns, stream: true }, signal });
+  for await (const [name, data] of events(response.body)) {
+    if (name === "words") hear(data.text);
+    else if (name === "end") return data;
+    else throw new Refused(data.message, data);
+  }
+  throw new Refused("The answer broke off.", { hint: "Is `saywhere studio` still running? Try again." });
+}
+
+/** The server-sent events of a reply, as they come: [name, data]. */
+async function* events(body) {
+  const reader = body.pipeThrough(new TextDecoderStream()).getReader();
+  for (let rest = ""; ;) {
+    const { value, done } = await reader.read();
+    if (done) return;
+    const parts = (rest + value).split("\n\n");
+    rest = parts.pop();
+    for (const part of parts) {
+      const [name, data] = part.split("\n").map((line) => line.slice(line.indexOf(": ") + 2));
+      yield [name, JSON.parse(data)];
+    }
+  }
+}
+
 export const narratives = async (photo) => {
   const all = await asked("GET", `${at("narratives")}?photo=${encodeURIComponent(photo)}`);
   return all.narratives;
@@ -71,6 +100,9 @@ export const removeNarrative = (id) => reply("DELETE", at("narratives", id), { k
 export const putAudio = (id, wav) => reply("PUT", at("narratives", id, "audio"), { body: wav, type: "audio/wav" });
 export const audioAddress = (id) => at("narratives", id, "audio");
 export const align = (id) => asked("POST", at("narratives", id, "align"), { json: {} });
+
+export const videos = () => asked("GET", at("videos"));
+export const video = (id) => asked("GET", at("videos", String(id)));
 
 /** A narrative as a file. Returns its name and content. */
 export async function exported(id, format) {

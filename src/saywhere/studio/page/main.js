@@ -34,6 +34,7 @@ class App {
 
   async start() {
     await this.status.watch();
+    if (this.status.videos) await this.addVideos();
     const [name, photo] = location.hash.slice(1).split("/");
     this.setMode(this.modes.find((mode) => mode.name === name) ?? this.modes[0]);
     await this.loadPhotos(photo);
@@ -72,10 +73,17 @@ class App {
     return this.shelf.shown.some((photo) => photo.id === id);
   }
 
+  /** Most Studios have no videos, and need not fetch what replays them. */
+  async addVideos() {
+    const { Video } = await import("./video.js");
+    this.modes.push(new Video(this));
+    this.buildTabs();
+  }
+
   buildTabs() {
     this.tabs = this.modes.map((mode) =>
       h("button", { type: "button", role: "tab", id: `tab-${mode.name}`, "aria-controls": "panel", "aria-selected": "false", tabindex: "-1", onclick: () => this.setMode(mode), onkeydown: (event) => this.tabKey(event) }, mode.title));
-    one(".modes").append(...this.tabs);
+    one(".modes").replaceChildren(...this.tabs);
   }
 
   tabKey(event) {
@@ -158,7 +166,7 @@ class App {
   statusChanged() {
     this.refresh();
     this.seams.replaceChildren(...[this.status.seams()].filter(Boolean));
-    if (this.mode && this.mode.name !== "record" && this.mode.name !== "replay") this.mode.enter(this.photo);
+    if (this.mode && !["record", "replay", "video"].includes(this.mode.name)) this.mode.enter(this.photo);
   }
 
   note() {

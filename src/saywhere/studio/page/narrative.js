@@ -67,17 +67,17 @@ export function whereabouts([x1, y1, x2, y2]) {
 /** How far apart pieces of one colour may be, and how many there are at most. */
 const PIECE_S = 0.1, MOST_PIECES = 240;
 
-/** The trace cut into short lines of one colour: [{from, line}], from in seconds. */
+/** The trace cut into short lines of one colour: [{from, line, stroke}], from in seconds, stroke: which line it is of. */
 export function pieces(lines, [start, end]) {
   const step = Math.max(PIECE_S, (end - start) / MOST_PIECES);
   const cut = [];
-  for (const line of lines) {
+  for (const [stroke, line] of lines.entries()) {
     let piece = [line[0]];
     for (const point of line.slice(1)) {
       piece.push(point);
-      if (point[2] - piece[0][2] >= step) { cut.push({ from: piece[0][2], line: piece }); piece = [point]; }
+      if (point[2] - piece[0][2] >= step) { cut.push({ from: piece[0][2], line: piece, stroke }); piece = [point]; }
     }
-    if (piece.length > 1 || line.length === 1) cut.push({ from: piece[0][2], line: piece });
+    if (piece.length > 1 || line.length === 1) cut.push({ from: piece[0][2], line: piece, stroke });
   }
   return cut;
 }

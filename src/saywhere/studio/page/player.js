@@ -71,16 +71,16 @@ export class Player {
   }
 
   draw() {
-    const ghost = this.lines.map((line) => s("path", { class: "ghost", d: this.stage.path(line) }));
-    this.pieces = pieces(this.lines, this.span).map(({ from, line }) => {
+    this.ghosts = this.lines.map((line) => s("path", { class: "ghost", d: this.stage.path(line) }));
+    this.pieces = pieces(this.lines, this.span).map(({ from, line, stroke }) => {
       const path = s("path", { class: "piece", d: this.stage.path(line) });
       path.style.stroke = this.colour(from);
-      return { from, path };
+      return { from, path, stroke };
     });
     this.rects = this.boxes.map((box, i) => box && this.drawBox(box, this.narrative.words[i]));
     this.part = [s("path", { class: "part under" }), s("path", { class: "part" })];
     this.head = [s("path", { class: "head under" }), s("path", { class: "head" })];
-    this.layer.append(...ghost, ...this.pieces.map(({ path }) => path), ...this.rects.filter(Boolean), ...this.part, ...this.head);
+    this.layer.append(...this.ghosts, ...this.pieces.map(({ path }) => path), ...this.rects.filter(Boolean), ...this.part, ...this.head);
   }
 
   drawBox([x1, y1, x2, y2], word) {
@@ -128,10 +128,13 @@ export class Player {
     const here = index !== null && this.boxes[index] !== null;
     this.layer.classList.toggle("pointing", here);
     const word = here ? this.narrative.words[index] : null;
-    const data = here ? between(this.lines, word.start_s, word.end_s).map((line) => this.stage.path(line)).join("") : "";
+    const data = here ? between(this.inSight(), word.start_s, word.end_s).map((line) => this.stage.path(line)).join("") : "";
     for (const path of this.part) path.setAttribute("d", data);
     if (here) this.part[1].style.stroke = this.colour((word.start_s + word.end_s) / 2);
   }
+
+  /** The strokes that are on the picture in sight. */
+  inSight() { return this.lines; }
 
   toggle() {
     if (this.frame === null) this.play(); else this.pause();
@@ -146,7 +149,9 @@ export class Player {
     const step = (now) => {
       const passed = Math.max(0, now - before) / 1000;
       before = now;
+      const early = this.time < 0;
       this.at(this.hears() ? this.sound.currentTime : this.time + passed * Number(this.speed.value));
+      if (early && this.time >= 0) this.startSound();
       if (this.time < this.span[1]) this.frame = requestAnimationFrame(step);
       else this.end();
     };

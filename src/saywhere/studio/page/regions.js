@@ -1,7 +1,8 @@
 /** The regions one can draw: as the API names them, and as they look on the photo. */
 
 import { button, s } from "./dom.js";
-import { bounds, whereabouts } from "./narrative.js";
+import { maskOf } from "./masks.js";
+import { bounds, strokes, whereabouts } from "./narrative.js";
 import { announce } from "./notices.js";
 import { LiveLine } from "./stage.js";
 
@@ -39,21 +40,27 @@ export const TOOLS = {
 export function boundsOf(region) {
   if (region.kind === "box") return region.xyxy;
   if (region.kind === "point") return [region.x, region.y, region.x, region.y];
+  if (region.kind === "boxes") return bounds(region.boxes.flatMap(([x1, y1, x2, y2]) => [[x1, y1], [x2, y2]]));
+  if (region.kind === "mask") return maskOf(region).bounds;
   return region.kind === "whole" ? [0, 0, 1, 1] : bounds(region.points);
 }
 
+const KINDS = { polygon: "lasso", mask: "cut-out" };
+
 export function placeOf(region) {
-  return region.kind === "whole" ? "whole photo" : `${region.kind === "polygon" ? "lasso" : region.kind}, ${whereabouts(boundsOf(region))}`;
+  return region.kind === "whole" ? "whole photo" : `${KINDS[region.kind] ?? region.kind}, ${whereabouts(boundsOf(region))}`;
 }
 
 /** Its shape, once white beneath and once in colour. */
 export function shapes(stage, region) {
   if (region.kind === "whole") return [stage.rect([0.004, 0.005, 0.996, 0.995], { class: "shape whole" })];
-  if (region.kind === "box") return ["shape under", "shape"].map((kind) => stage.rect(region.xyxy, { class: kind }));
-  const line = region.kind === "point" ? [[region.x, region.y]] : region.points;
-  const closed = region.kind === "polygon" ? "Z" : "";
-  const kind = region.kind === "point" ? "shape dot" : closed ? "shape" : "shape open";
-  return [`${kind} under`, kind].map((name) => s("path", { class: name, d: stage.path(line) + closed }));
+  if (region.kind === "mask") return [stage.picture(maskOf(region).url, { class: "cut" })];
+  const boxes = region.kind === "box" ? [region.xyxy] : region.boxes;
+  if (boxes) return boxes.flatMap((box) => ["shape under", "shape"].map((kind) => stage.rect(box, { class: kind })));
+  if (region.kind === "trace") return ["shape open under", "shape open"].map((kind) => s("path", { class: kind, d: strokes(region).map((line) => stage.path(line)).join("") }));
+  const data = region.kind === "point" ? stage.path([[region.x, region.y]]) : `${stage.path(region.points)}Z`;
+  const kind = region.kind === "point" ? "shape dot" : "shape";
+  return [`${kind} under`, kind].map((name) => s("path", { class: name, d: data }));
 }
 
 /** A button for each way to draw. choose: called with its id. */

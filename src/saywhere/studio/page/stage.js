@@ -15,8 +15,9 @@ export class Stage {
     this.heat = h("canvas", { class: "heat", hidden: true, "aria-hidden": "true" });
     this.drawing = s("svg", { class: "drawing", "aria-hidden": "true", preserveAspectRatio: "none" });
     this.cursor = s("g", { class: "cursor" }, s("path", { class: "under" }), s("path", {}));
+    this.lack = h("p", { class: "lack" });
     this.badges = h("div", { class: "badges", "aria-hidden": "true" });
-    this.pad = h("div", { class: "pad", tabindex: "-1", role: "group", "aria-label": "Photo" }, this.image, this.heat, this.drawing, this.badges);
+    this.pad = h("div", { class: "pad", tabindex: "-1", role: "group", "aria-label": "Photo" }, this.image, this.lack, this.heat, this.drawing, this.badges);
     this.empty = h("div", { class: "nothing" });
     this.photo = null;
     this.hand = null;
@@ -37,6 +38,8 @@ export class Stage {
     this.pad.hidden = photo === null;
     this.empty.hidden = photo !== null;
     this.showHeat(null);
+    this.image.hidden = false;
+    this.lack.textContent = "";
     if (photo === null) return;
     this.height = (WIDTH * photo.height) / photo.width;
     this.drawing.setAttribute("viewBox", `0 0 ${WIDTH} ${this.height}`);
@@ -46,6 +49,14 @@ export class Stage {
     this.image.alt = photo.name;
     this.at = [0.5, 0.5];
     this.label();
+  }
+
+  /** Another picture of the same size in its place, at once; none, if address is null, and why. */
+  flip(address, name, why = "") {
+    if (address !== null && this.image.getAttribute("src") !== address) this.image.src = address;
+    this.image.hidden = address === null;
+    this.image.alt = name;
+    this.lack.textContent = why;
   }
 
   /** A group to draw in; later ones lie above earlier ones. */
@@ -64,6 +75,11 @@ export class Stage {
   rect([x1, y1, x2, y2], attributes) {
     const size = { x: x1 * WIDTH, y: y1 * this.height, width: (x2 - x1) * WIDTH, height: (y2 - y1) * this.height };
     return s("rect", { ...size, rx: 6, ...attributes });
+  }
+
+  /** A picture over the whole photo. */
+  picture(address, attributes) {
+    return s("image", { href: address, width: WIDTH, height: this.height, preserveAspectRatio: "none", ...attributes });
   }
 
   /** A number at a place of the photo. */

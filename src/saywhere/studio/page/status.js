@@ -6,7 +6,7 @@ import { h, icon, sentence } from "./dom.js";
 const POLL_MS = 1000;
 const NAMES = {
   caption: ["Describe", "captions for regions"], ground: ["Find", "places for words"], narrate: ["Narrate", "tells a photo by itself"],
-  answer: ["Ask", "answers to questions about a photo"], segment: ["Segment", "outlines of things"], scene: ["Scene", "where a photo is taken, in Describe"], chat: ["Chat", "talks about the photo"],
+  answer: ["Ask", "answers to questions about a photo"], segment: ["Cut out", "what is pointed at, in Ask"], scene: ["Scene", "where a photo is taken, in Describe"], chat: ["Talk", "a conversation about a photo, in Ask"],
 };
 
 export class Status {
@@ -15,6 +15,7 @@ export class Status {
     this.changed = changed;
     this.model = null;
     this.limits = {};
+    this.videos = 0;
     this.error = null;
   }
 
@@ -22,7 +23,7 @@ export class Status {
   async watch() {
     const before = JSON.stringify([this.model, this.error?.message]);
     try {
-      ({ model: this.model, limits: this.limits = {} } = await api.status());
+      ({ model: this.model, limits: this.limits = {}, videos: this.videos = 0 } = await api.status());
       this.error = null;
     } catch (error) {
       if (!(error instanceof api.Refused)) throw error;
@@ -80,7 +81,7 @@ export class Status {
 
   /** A quiet line on skills that have no mode of their own yet. */
   seams() {
-    const absent = ["segment", "scene"].filter((skill) => this.model?.skills?.[skill] && !this.model.skills[skill].has);
+    const absent = ["segment", "scene", "chat"].filter((skill) => this.model?.skills?.[skill] && !this.model.skills[skill].has);
     if (!absent.length || this.error || !this.model.ready) return null;
     return h("details", { class: "seams" }, h("summary", {}, `Not with this model: ${absent.map((skill) => NAMES[skill][0].toLowerCase()).join(", ")}`),
       absent.map((skill) => h("p", { class: "hint" }, sentence(this.model.skills[skill].why))), this.ways(absent));
