@@ -35,8 +35,8 @@ FIELDS = {
     **{"file": "json", "boxes_xyxy": "float32", "classes": "int16", "masks": "json", "scores": "float32"},
     **{"expressions": "json", "split": "json"},
 }
-# What a run that is killed loses at most: some minutes.
-_SHARD_BYTES = 1 << 20
+# What a run that is killed loses at most: some fifty photos, about a minute.
+_SHARD_BYTES = 1 << 18
 _SAME = 0.01
 """Corners of an expression's box and of the thing's differ by less, in fractions of the photo."""
 
