@@ -88,8 +88,8 @@ class Detector:
         chosen = np.flatnonzero(best >= _FAINTEST)
         if len(chosen) > _MOST_PROPOSALS:
             chosen = chosen[np.argsort(-best[chosen], kind="stable")[:_MOST_PROPOSALS]]
-        boxes = _moved(self._anchors[chosen], shifts[chosen]) / np.tile(shares, 2).astype(np.float32)
-        boxes = np.clip(boxes, 0, 1)
+        moved = _moved(self._anchors[chosen], shifts[chosen])
+        boxes: Floats32 = np.clip(moved / np.array(shares * 2, np.float32), 0, 1).astype(np.float32)
         real = (boxes[:, :2] < boxes[:, 2:]).all(axis=1)
         return Proposals(boxes[real], np.clip(scores[chosen][real], 0, 1), COCO_CLASSES)
 
