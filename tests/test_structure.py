@@ -28,6 +28,7 @@ MAY_IMPORT = {
     "store": {"core"},
     "models": {"core", "store", "assets", "vision", "language"},
     "explain": {"core", "vision", "language", "models", "metrics"},
+    "index": {"core", "engine", "formats", "vision", "models"},
     "learn": {"core", "assets", "language", "models", "metrics", "explain"},
     "build": {"core", "formats", "world", "store", "vision", "language", "models", "learn", "explain", "plots"},
     "assets": {"core"},
@@ -50,6 +51,7 @@ MAY_IMPORT = {
     "studio": {"core", "formats", "assets", "vision", "language", "models", "explain"},
     "cli": {
         "core",
+        "engine",
         "formats",
         "world",
         "store",
@@ -60,6 +62,7 @@ MAY_IMPORT = {
         "learn",
         "explain",
         "metrics",
+        "index",
         "plots",
         "build",
         "reproduce",

@@ -19,6 +19,7 @@ from saywhere.cli import (
     collect,
     data,
     eye,
+    library,
     look,
     prepare,
     questions,
@@ -53,6 +54,8 @@ app.command("answer")(asking.answer)
 app.command("why")(asking.why)
 app.command("chat")(chatting.chat)
 app.command("look")(look.look)
+app.command("index")(library.index)
+app.command("search")(library.search)
 app.command("studio")(studio.studio)
 app.add_typer(study.app, name="study")
 app.add_typer(collect.app, name="collect")

@@ -1,0 +1,140 @@
+"""Work on a Ray cluster, through Ray Data: it places workers, feeds them, streams results and tries again after deaths.
+
+What is sent is the number of a task; every worker has the stage and the tasks from Ray's object store, sets the stage up
+once, and keeps results as any other engine does. Ray moves Python values between its own processes by pickling them;
+nothing pickled is read from a file.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Generator, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import saywhere
+from saywhere.core.errors import InvalidValue, SaywhereError, require
+from saywhere.engine.mapping import (
+    DEFAULT,
+    FailedShard,
+    Options,
+    Outcome,
+    ShardError,
+    ShardTask,
+    Stage,
+    Work,
+    in_order,
+    plan,
+)
+
+S = TypeVar("S")
+R = TypeVar("R")
+_MOST_BLOCKS = 10_000
+_TRIES = 3
+"""How often a worker that died is begun anew; one whose shard kills it is given up then."""
+
+
+class NoCluster(SaywhereError, ConnectionError):
+    """A Ray cluster that cannot be used, and why."""
+
+    def __init__(self, address: str, reason: str) -> None:
+        self.address, self.reason = address, reason
+        super().__init__(f"the Ray cluster {address}: {reason}")
+
+
+@dataclass(frozen=True, slots=True)
+class RayData:
+    """Works on a Ray cluster. address: as `ray.init` takes it; empty begins one on this machine. workers: at most; 0 for
+    as many as the cluster has cores. cpus: that each worker computes with."""
+
+    address: str = ""
+    workers: int = 0
+    cpus: float = 1.0
+
+    def __post_init__(self) -> None:
+        if self.workers < 0 or self.cpus <= 0:
+            raise InvalidValue("workers, cpus", f"are {self.workers}, {self.cpus}, not at least 0 and above 0")
+
+    def map(self, stage: Stage[S, R], shards: Iterable[S], options: Options = DEFAULT) -> Iterator[R | FailedShard]:
+        """The result of every shard, in their order."""
+        work = plan(stage, shards, options)
+        return in_order(work, self._outcomes(work))
+
+    def _outcomes(self, work: Work[Any, Any]) -> Generator[Outcome, None, None]:
+        waiting = work.waiting
+        if not waiting:
+            return
+        ray = joined(self.address)
+        from ray.data import ActorPoolStrategy
+
+        most = self.workers or max(1, int(ray.cluster_resources().get("CPU", 1) // self.cpus))
+        numbers = ray.data.from_items(
+            [{"place": place} for place in range(len(waiting))], override_num_blocks=min(len(waiting), _MOST_BLOCKS)
+        )
+        outcomes = numbers.map(
+            _Worker,
+            fn_constructor_args=(ray.put((work.stage, waiting)), saywhere.__version__),
+            compute=ActorPoolStrategy(min_size=1, max_size=min(most, len(waiting))),
+            num_cpus=self.cpus,
+            max_restarts=_TRIES,
+            max_task_retries=_TRIES,
+        )
+        try:
+            for row in outcomes.iter_rows():
+                yield row["number"], row["outcome"]
+                if work.options.on_wait is not None:
+                    work.options.on_wait()
+        except ray.exceptions.RayError as error:
+            raise ShardError("the work", f"Ray gave up: {_last_line(error)}") from error
+
+
+class _Worker:
+    """What Ray begins on its nodes."""
+
+    def __init__(self, given: Any, version: str) -> None:
+        import ray
+
+        self.stage: Stage[Any, Any]
+        self.tasks: Sequence[ShardTask[Any, Any]]
+        self.stage, self.tasks = ray.get(given)
+        self.version, self.ready = version, False
+
+    def __call__(self, row: dict[str, Any]) -> dict[str, Any]:
+        task = self.tasks[row["place"]]
+        if saywhere.__version__ != self.version:
+            reason = f"a worker has saywhere {saywhere.__version__}, not {self.version}: install the same everywhere"
+            return {"number": task.number, "outcome": ShardError(task.name, reason)}
+        try:
+            if not self.ready:
+                self.stage.setup()
+                self.ready = True
+            outcome = task.run(self.stage)
+        except Exception as error:  # noqa: BLE001 - whatever it is, it is told with its shard
+            outcome = task.error(error, bad_shard=self.ready)
+        return {"number": task.number, "outcome": outcome}
+
+
+def joined(address: str) -> Any:
+    """Ray, connected to a cluster; without an address to one on this machine that ends with this process."""
+    ray = require("ray", needed_for="--engine ray", extra="scale")
+    require("ray.data", needed_for="--engine ray", extra="scale")
+    if ray.is_initialized():
+        return ray
+    try:
+        ray.init(
+            address or "local",
+            include_dashboard=False if not address else None,
+            log_to_driver=False,
+            logging_level=logging.ERROR,
+        )
+    except (ConnectionError, RuntimeError, ValueError, TimeoutError) as error:
+        raise NoCluster(address or "on this machine", _last_line(error)) from error
+    context = ray.data.DataContext.get_current()
+    context.enable_progress_bars = False
+    logging.getLogger("ray.data").setLevel(logging.ERROR)
+    return ray
+
+
+def _last_line(error: BaseException) -> str:
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return lines[-1] if lines else type(error).__name__
