@@ -116,10 +116,8 @@ def _same(photos: Path, fresh: Path) -> None:
 def _content(library: Any) -> dict[str, list[str]]:
     tables = library.tables
     return {
-        name: sorted(
-            json.dumps(row, default=str) for row in tables.columns(name, tables.schemas[name].names).to_pylist()
-        )
-        for name in ("photos", "regions", "said", "sources")
+        name: sorted(json.dumps(row, default=str) for row in tables.columns(name, schema.names).to_pylist())
+        for name, schema in tables.schemas.items()
     }
 
 

@@ -1,4 +1,4 @@
-"""A library: photos and places found by text, example, neighbourhood, trace and speech; kept up to date; killed at will."""
+"""A library: photos and places are found by text, neighbour, trace and speech; kept up to date; killed at will."""
 
 from __future__ import annotations
 

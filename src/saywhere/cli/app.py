@@ -12,6 +12,7 @@ from saywhere.cli import (
     answers,
     asking,
     assets,
+    batch,
     benchmark,
     build,
     chatting,
@@ -54,6 +55,7 @@ app.command("answer")(asking.answer)
 app.command("why")(asking.why)
 app.command("chat")(chatting.chat)
 app.command("look")(look.look)
+app.command("batch")(batch.batch)
 app.command("index")(library.index)
 app.command("search")(library.search)
 app.command("studio")(studio.studio)

@@ -1,7 +1,7 @@
 """Work on a Ray cluster, through Ray Data: it places workers, feeds them, streams results and tries again after deaths.
 
-What is sent is the number of a task; every worker has the stage and the tasks from Ray's object store, sets the stage up
-once, and keeps results as any other engine does. Ray moves Python values between its own processes by pickling them;
+What is sent is the number of a task; every worker has the stage and the tasks from Ray's object store, sets the stage
+up once, and keeps results as any other engine does. Ray moves Python values between its own processes by pickling them;
 nothing pickled is read from a file.
 """
 
@@ -44,8 +44,8 @@ class NoCluster(SaywhereError, ConnectionError):
 
 @dataclass(frozen=True, slots=True)
 class RayData:
-    """Works on a Ray cluster. address: as `ray.init` takes it; empty begins one on this machine. workers: at most; 0 for
-    as many as the cluster has cores. cpus: that each worker computes with."""
+    """Works on a Ray cluster. address: as `ray.init` takes it; empty begins one on this machine. workers: at most; 0
+    for as many as the cluster has cores. cpus: that each worker computes with."""
 
     address: str = ""
     workers: int = 0

@@ -37,7 +37,7 @@ class Piece:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class SomeNarratives:
     """Some records of a file. records: how many, with `bad` ones."""
 
     pieces: list[Piece]
@@ -45,7 +45,7 @@ class Part:
     bad: int
 
 
-def read_parts(path: Path, done: int, size: int = 256) -> Iterator[Part]:
+def read_parts(path: Path, done: int, size: int = 256) -> Iterator[SomeNarratives]:
     """The pieces of a file of narratives, some records at a time. done: records at its beginning to pass over."""
     found = detect(path)
     if found.holds != "narratives":
@@ -54,7 +54,8 @@ def read_parts(path: Path, done: int, size: int = 256) -> Iterator[Part]:
     rest = islice(records, done, None)
     while some := list(islice(rest, size)):
         good = [(number, one) for number, one in some if not isinstance(one, InvalidRecord)]
-        yield Part([piece for number, one in good for piece in pieces(one, number)], len(some), len(some) - len(good))
+        cut = [piece for number, one in good for piece in pieces(one, number)]
+        yield SomeNarratives(cut, len(some), len(some) - len(good))
 
 
 def pieces(narrative: Narrative, number: int = 0) -> list[Piece]:
