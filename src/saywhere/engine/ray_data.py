@@ -1,14 +1,16 @@
 """Work on a Ray cluster, through Ray Data: it places workers, feeds them, streams results and tries again after deaths.
 
-What is sent is the number of a task; every worker has the stage and the tasks from Ray's object store, sets the stage
-up once, and keeps results as any other engine does. Ray moves Python values between its own processes by pickling them;
-nothing pickled is read from a file.
+Every worker sets the stage up once, and keeps results as any other engine does. Ray begins a task anew as often as its
+worker dies, and would do so for ever with a shard that kills its worker: who has begun what is counted, and such a
+shard is bad after some tries. Ray moves Python values between its own processes by pickling them; nothing pickled is
+read from a file.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Generator, Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Generator, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -31,7 +33,7 @@ S = TypeVar("S")
 R = TypeVar("R")
 _MOST_BLOCKS = 10_000
 _TRIES = 3
-"""How often a worker that died is begun anew; one whose shard kills it is given up then."""
+"""Workers that may die over one shard."""
 
 
 class NoCluster(SaywhereError, ConnectionError):
@@ -68,16 +70,12 @@ class RayData:
         from ray.data import ActorPoolStrategy
 
         most = self.workers or max(1, int(ray.cluster_resources().get("CPU", 1) // self.cpus))
-        numbers = ray.data.from_items(
-            [{"place": place} for place in range(len(waiting))], override_num_blocks=min(len(waiting), _MOST_BLOCKS)
-        )
-        outcomes = numbers.map(
+        blocks = min(len(waiting), _MOST_BLOCKS)
+        outcomes = ray.data.from_items([{"task": task} for task in waiting], override_num_blocks=blocks).map(
             _Worker,
-            fn_constructor_args=(ray.put((work.stage, waiting)), saywhere.__version__),
+            fn_constructor_args=(work.stage, ray.remote(num_cpus=0)(_Begun).remote(), saywhere.__version__),
             compute=ActorPoolStrategy(min_size=1, max_size=min(most, len(waiting))),
             num_cpus=self.cpus,
-            max_restarts=_TRIES,
-            max_task_retries=_TRIES,
         )
         try:
             for row in outcomes.iter_rows():
@@ -88,30 +86,42 @@ class RayData:
             raise ShardError("the work", f"Ray gave up: {_last_line(error)}") from error
 
 
+class _Begun:
+    """How often each task was begun, on the whole cluster."""
+
+    def __init__(self) -> None:
+        self.times: Counter[int] = Counter()
+
+    def count(self, number: int) -> int:
+        self.times[number] += 1
+        return self.times[number]
+
+
 class _Worker:
     """What Ray begins on its nodes."""
 
-    def __init__(self, given: Any, version: str) -> None:
-        import ray
-
-        self.stage: Stage[Any, Any]
-        self.tasks: Sequence[ShardTask[Any, Any]]
-        self.stage, self.tasks = ray.get(given)
-        self.version, self.ready = version, False
+    def __init__(self, stage: Stage[Any, Any], begun: Any, version: str) -> None:
+        self.stage, self.begun, self.version, self.ready = stage, begun, version, False
 
     def __call__(self, row: dict[str, Any]) -> dict[str, Any]:
-        task = self.tasks[row["place"]]
+        task: ShardTask[Any, Any] = row["task"]
+        return {"number": task.number, "outcome": self._outcome(task)}
+
+    def _outcome(self, task: ShardTask[Any, Any]) -> Any:
+        import ray
+
         if saywhere.__version__ != self.version:
             reason = f"a worker has saywhere {saywhere.__version__}, not {self.version}: install the same everywhere"
-            return {"number": task.number, "outcome": ShardError(task.name, reason)}
+            return ShardError(task.name, reason)
         try:
             if not self.ready:
                 self.stage.setup()
                 self.ready = True
-            outcome = task.run(self.stage)
+            if ray.get(self.begun.count.remote(task.number)) > _TRIES:
+                return ShardError(task.name, f"{_TRIES} workers died over it", bad_shard=True)
+            return task.run(self.stage)
         except Exception as error:  # noqa: BLE001 - whatever it is, it is told with its shard
-            outcome = task.error(error, bad_shard=self.ready)
-        return {"number": task.number, "outcome": outcome}
+            return task.error(error, bad_shard=self.ready)
 
 
 def joined(address: str) -> Any:

@@ -30,7 +30,7 @@ _INDEXED_FROM = 50_000
 """Rows from which on vectors are not all compared; fewer take some ten milliseconds."""
 _KEPT: Final = timedelta(hours=1)
 """How long what was replaced stays on disk, for those who read it."""
-_PER_CELL = 1_000
+_PER_CELL = 4_096
 """Rows of a cell of the inverted file, about."""
 
 
