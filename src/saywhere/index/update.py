@@ -75,7 +75,7 @@ def update(
         writer = _Writer(tables, Path(root), seer, progress)
         done = writer.photos(model if isinstance(model, str) else seer.name, engine or OneProcess())
         done = replace(done, **writer.narratives([Path(path) for path in narratives]))
-        writer.tidy()
+        order_vectors(tables, progress)
         return replace(done, failed=tables[PHOTOS].count_rows("error is not null"))
 
 
@@ -191,22 +191,24 @@ class _Writer:
         self.tables.delete(SOURCES, "id", sources)
         self.tables.delete(SAID, "source", sources)
 
-    def tidy(self) -> None:
-        """Join small files, drop what was replaced an hour ago, and order many vectors into cells to be found fast."""
-        from lancedb.index import IvfRq
-
-        for name in (PHOTOS, REGIONS, SAID):
-            table, rows = self.tables[name], self.tables[name].count_rows()
-            self._tell(f"ordering {name}", 0, rows)
-            if rows >= _INDEXED_FROM and not table.list_indices():
-                cells = max(1, rows // _PER_CELL)
-                table.create_index("vector", config=IvfRq(distance_type="cosine", num_partitions=cells))
-            table.optimize(cleanup_older_than=_KEPT)
-            self._tell(f"ordering {name}", rows, rows)
-
     def _tell(self, doing: str, done: int, total: int) -> None:
         if self.progress is not None:
             self.progress(doing, done, total)
+
+
+def order_vectors(tables: LibraryTables, progress: Progress | None = None) -> None:
+    """Join small files, drop what was replaced an hour ago, and order many vectors into cells to be found fast."""
+    from lancedb.index import IvfRq
+
+    for name in (PHOTOS, REGIONS, SAID):
+        table, rows = tables[name], tables[name].count_rows()
+        if progress is not None:
+            progress(f"ordering {name}", 0, rows)
+        if rows >= _INDEXED_FROM and not table.list_indices():
+            table.create_index("vector", config=IvfRq(distance_type="cosine", num_partitions=rows // _PER_CELL))
+        table.optimize(cleanup_older_than=_KEPT)
+        if progress is not None:
+            progress(f"ordering {name}", rows, rows)
 
 
 def _name(part: Sequence[tuple[str, str]]) -> str:
