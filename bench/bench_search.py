@@ -1,8 +1,8 @@
 """Search in a library of COCO's size: 118,287 photos and more than a million regions, against comparing with all.
 
-Looking at that many photos takes hours, so the vectors are made: each is a real region of a library (SAYWHERE_LIBRARY, an
-indexed folder of photos) plus the difference of two others of the same name, which keeps how regions lie around each
-other. Queries are texts and real regions.
+Looking at that many photos takes hours, so the vectors are made: each is a real region of a library (SAYWHERE_LIBRARY,
+an indexed folder of photos) plus the difference of two others of the same name, which keeps how regions lie around
+each other. Queries are texts and real regions.
 """
 
 from __future__ import annotations
