@@ -90,7 +90,7 @@ def search(
     model: Model = loading.BASE,
     as_json: AsJson = False,
     output: Annotated[
-        Path | None, typer.Option("--out", "-o", metavar="FILE", help="Also show the photos: a .html or .png file.")
+        Path | None, typer.Option("--out", "-o", metavar="FILE", help="Also write the photos to a .html or .png file.")
     ] = None,
 ) -> None:
     """Find photos, and the place in each, by a text, by an example or by what people said.

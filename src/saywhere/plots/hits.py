@@ -18,7 +18,7 @@ from saywhere.core.regions import corners
 from saywhere.plots.facts import counted
 from saywhere.plots.page import _WIDTH, _Album, _asset, _style
 from saywhere.plots.photo import PhotoLike, load_photo
-from saywhere.plots.sheet import MARGIN_IN, QUIET, Rect, add_photo, new_sheet, photo_height_in, wrap, write
+from saywhere.plots.sheet import INK, MARGIN_IN, QUIET, Rect, add_photo, new_sheet, photo_height_in, wrap, write
 from saywhere.plots.text import digest, safe, shortened
 
 _COLUMNS, _CELL_IN, _GUTTER_IN, _LINE_IN = 4, 2.9, 0.18, 0.19
@@ -63,8 +63,8 @@ def draw_hits(hits: Sequence[ShownHit], title: str) -> Figure:
         _light(add_photo(figure, Rect(x, y, _CELL_IN, height), photo, _NO_TRACE), hit)
         for line, words in enumerate([*one, *two]):
             is_title = line < len(one)
-            colour = {} if is_title else {"colour": QUIET}
-            write(figure, words, x, y + height + _LINE_IN * (line + 1), size=9 if is_title else 8, **colour)
+            size, colour = (9, INK) if is_title else (8, QUIET)
+            write(figure, words, x, y + height + _LINE_IN * (line + 1), size=size, colour=colour)
     return figure
 
 
