@@ -69,6 +69,9 @@ def test_a_text_finds_photos_and_the_place_in_them(pets: Path, tiny: Seer) -> No
     best = {hit.photo: hit for hit in search(library, Query(DOG))}["all.png"]
     assert best.box_xyxy == TOP_RIGHT
     assert best.name == "dog"
+    # A thing that the text names is the place, whatever its vector is like.
+    named = {hit.photo: hit for hit in search(library, Query(DOG, names=frozenset(["cat"])))}["all.png"]
+    assert (named.box_xyxy, named.name) == (LEFT, "cat")
 
 
 def test_places_are_ranked_by_themselves_beside_others_and_along_a_trace(pets: Path, tiny: Seer) -> None:

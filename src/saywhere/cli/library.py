@@ -99,6 +99,7 @@ def search(
     """
     from saywhere.index import Library, Query
     from saywhere.index import search as find
+    from saywhere.language.coco_aliases import classes_named
 
     if output is not None and output.suffix.lower() not in (".html", ".png"):
         raise InvalidValue("--out", f"{output.name} ends neither in .html nor in .png")
@@ -118,6 +119,7 @@ def search(
             trace=place if like is None else None,
             said=said,
             word=word,
+            names=classes_named(text),
         )
         hits = find(opened_library, query, limit)
     if output is not None:

@@ -49,7 +49,7 @@ def _tell_plan(recipe: Path, overrides: list[str], processes: int) -> None:
     table.add_row("", f"{activations} of a micro-batch of {found.micro_batch:,}")
     for name, gpu in GPUS.items():
         hours, fits = found.gpu_hours(gpu), found.fits(gpu)
-        table.add_row(name, f"{hours:,.1f} GPU hours, {hours / processes:,.1f} hours" + ("" if fits else "; too small"))
+        table.add_row(name, f"{hours:,.3g} GPU hours, {hours / processes:,.3g} hours" + ("" if fits else "; too small"))
     out.print(table)
     err.print(f"measured on {found.measured:,} items, in {recipe.name}'s precision; GPUs at {found.share:.0%} of peak")
 

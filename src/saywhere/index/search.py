@@ -26,6 +26,8 @@ _PLACE = 0.25
 """What a region gains if it lies just where a trace goes; its cosine with a text that means it is about 0.8."""
 _SAME = 0.5
 """Boxes that overlap by more (IoU) are one thing."""
+_SURELY_FOUND, _LARGE = 0.3, 0.4
+"""A thing is meant by its name from this score on; of several a large one, as in `models.patchioner.grounding`."""
 _LEAST_SIDE = 0.1
 """Of the box around a trace: a hand may draw a line."""
 
@@ -36,7 +38,8 @@ class Query:
 
     vector: (d,) of length 1, of a text or of an example region. regions: rank regions, not whole photos. near: (d,) of
     something else that is to be beside it. trace: where in the photo it is to be. said: look in narratives, not in
-    photos. word: only photos with a thing of this name.
+    photos. word: only photos with a thing of this name. names: kinds of things that the text names; in a photo that was
+    found, a thing of such a kind is the place, if there is one.
     """
 
     vector: Floats32
@@ -45,6 +48,7 @@ class Query:
     trace: Trace | None = None
     said: bool = False
     word: str = ""
+    names: frozenset[str] = frozenset()
 
     def __post_init__(self) -> None:
         if self.said and (self.regions or self.near is not None or self.trace is not None or self.word):
@@ -93,7 +97,7 @@ def _nearest(library: Library, name: str, vector: Floats32, limit: int, columns:
 def _photos(library: Library, query: Query, limit: int) -> list[Hit]:
     where = f"array_has(words, {_quoted(query.word)})" if query.word else ""
     rows = _nearest(library, PHOTOS, query.vector, limit, ["id", "name"], where).to_pylist()
-    places = _places(library, query.vector, [row["id"] for row in rows])
+    places = _places(library, query, [row["id"] for row in rows])
     hits = []
     for row in rows:
         box, name = places.get(row["id"], (None, ""))
@@ -101,14 +105,18 @@ def _photos(library: Library, query: Query, limit: int) -> list[Hit]:
     return hits
 
 
-def _places(library: Library, vector: Floats32, ids: Sequence[int]) -> dict[int, tuple[Box4, str]]:
-    """The region of each photo that is most like a vector."""
-    best: dict[int, tuple[float, Box4, str]] = {}
+def _places(library: Library, query: Query, ids: Sequence[int]) -> dict[int, tuple[Box4, str]]:
+    """The region of each photo that is most likely meant: a thing that is named and surely found, else the one that is
+    most like the query."""
+    best: dict[int, tuple[bool, float, Box4, str]] = {}
     for region in _regions_of(library, ids):
-        cosine = float(region.vector @ vector)
-        if region.photo not in best or cosine > best[region.photo][0]:
-            best[region.photo] = (cosine, region.box_xyxy, region.name)
-    return {photo: (box, name) for photo, (_, box, name) in best.items()}
+        named = region.name in query.names and region.score >= _SURELY_FOUND
+        like = float(region.vector @ query.vector)
+        fits = region.score + _LARGE * math.sqrt(_area(region.box_xyxy)) if named else like
+        before = best.get(region.photo)
+        if before is None or (named, fits) > before[:2]:
+            best[region.photo] = (named, fits, region.box_xyxy, region.name)
+    return {photo: (box, name) for photo, (_, _, box, name) in best.items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,9 +131,9 @@ class _Candidate:
 def _regions_of(library: Library, ids: Sequence[int]) -> list[_Candidate]:
     if not ids:
         return []
-    columns = ["photo", "name", "box", "vector"]
+    columns = ["photo", "name", "score", "box", "vector"]
     rows = library.tables.columns(REGIONS, columns, one_of("photo", ids))
-    return _candidates(rows, np.zeros(rows.num_rows))
+    return _candidates(rows, rows["score"].to_pylist())
 
 
 def _candidates(rows: Any, scores: Any) -> list[_Candidate]:
@@ -213,8 +221,11 @@ def _iou(a: Box4, b: Box4) -> float:
     wide, high = (min(a[i + 2], b[i + 2]) - max(a[i], b[i]) for i in (0, 1))
     if wide <= 0 or high <= 0:
         return 0.0
-    areas = sum((box[2] - box[0]) * (box[3] - box[1]) for box in (a, b))
-    return wide * high / (areas - wide * high)
+    return wide * high / (_area(a) + _area(b) - wide * high)
+
+
+def _area(box: Box4) -> float:
+    return (box[2] - box[0]) * (box[3] - box[1])
 
 
 def _gap(a: Box4, b: Box4) -> float:
