@@ -158,10 +158,13 @@ def _regions(library: Library, query: Query, limit: int) -> list[Hit]:
     best: dict[int, _Candidate] = {}
     for one in sorted(found, key=lambda one: -one.score):
         best.setdefault(one.photo, one)
-    return [
-        Hit(names[one.photo], image_id_of(names[one.photo]), one.box_xyxy, one.score, one.name)
-        for one in list(best.values())[:limit]
-    ]
+    chosen = list(best.values())[:limit]
+    places = {} if placed else _places(library, query, [one.photo for one in chosen])
+    hits = []
+    for one in chosen:
+        box, name = places.get(one.photo, (one.box_xyxy, one.name))
+        hits.append(Hit(names[one.photo], image_id_of(names[one.photo]), box, one.score, name))
+    return hits
 
 
 def _names(library: Library, ids: set[int], word: str) -> dict[int, str]:
