@@ -16,8 +16,10 @@ pytest.importorskip("lancedb")
 from saywhere.core import InvalidFile, InvalidValue, Narrative, Trace, Utterance
 from saywhere.formats import localized_narratives
 from saywhere.index import Hit, Library, Query, Updated, search, update
+from saywhere.index.library import About, begin
 from saywhere.index.narratives import pieces
-from saywhere.index.update import _only_writer
+from saywhere.index.tables import PHOTOS, REGIONS, LibraryTables
+from saywhere.index.update import _only_writer, order_vectors
 from saywhere.models.patchioner.seer import Seer
 from saywhere.vision import Found
 from tests.models.patchioner_seeing import BOTTOM_RIGHT, LEFT, TOP_RIGHT, photo, seer
@@ -201,6 +203,56 @@ def test_what_cannot_be_is_said(pets: Path, tiny: Seer, tmp_path: Path) -> None:
     (tmp_path / "index" / "library.json").write_text('{"format": "saywhere library", "version": 9}')
     with pytest.raises(InvalidFile, match="is of saywhere library 9, not of saywhere library 1"):
         Library(pets, tmp_path / "index")
+
+
+def test_damaged_tables_are_named(pets: Path, tiny: Seer) -> None:
+    update(pets, tiny)
+    for file in (pets / ".saywhere" / "regions.lance" / "data").iterdir():
+        file.write_bytes(b"nothing of the kind")
+    with pytest.raises(InvalidFile, match=r"\.saywhere: cannot be worked with: .* \(make room, or delete the folder"):
+        search(Library(pets), Query(DOG, regions=True))
+    for file in (pets / ".saywhere" / "photos.lance" / "_versions").iterdir():
+        file.write_bytes(b"nothing of the kind")
+    with pytest.raises(InvalidFile, match="cannot be worked with"):
+        Library(pets)
+
+
+def test_many_vectors_are_ordered_into_cells_and_found_as_before(
+    pets: Path, tiny: Seer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    update(pets, tiny)
+    before = search(Library(pets), Query(CUP, regions=True))
+    rng = np.random.default_rng(0)
+    for number in range(12):
+        pixels = rng.integers(0, 256, (4, 4, 3), dtype=np.uint8)
+        Image.fromarray(pixels).resize((16, 16), Image.Resampling.NEAREST).save(pets / f"{number:02}.png")
+    for name, value in (("_INDEXED_FROM", 64), ("_PER_CELL", 32)):
+        monkeypatch.setattr(sys.modules["saywhere.index.update"], name, value)
+    update(pets, tiny)
+    library = Library(pets)
+    assert [index.columns for index in library.tables["regions"].list_indices()] == [["vector"]]
+    after = search(library, Query(CUP, regions=True), limit=20)
+    assert {hit.photo for hit in before} <= {hit.photo for hit in after}
+    assert after[0].score == pytest.approx(before[0].score, abs=1e-3)
+
+
+def test_one_bit_a_number_finds_what_comparing_with_all_finds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in (("_INDEXED_FROM", 64), ("_PER_CELL", 128)):
+        monkeypatch.setattr(sys.modules["saywhere.index.update"], name, value)
+    begin(tmp_path, About("made up", {}, 16))
+    tables = LibraryTables(tmp_path, 16, create=True)
+    vectors = np.random.default_rng(0).standard_normal((600, 16))
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    state = {"size": 0, "mtime_ns": 0, "digest": "", "words": []}
+    halves = vectors.astype(np.float16)
+    region = {"name": "", "score": 1, "box": [0, 0, 1, 1]}
+    tables.add(REGIONS, ({"photo": i, **region, "vector": v} for i, v in enumerate(halves)))
+    tables.add(PHOTOS, ({"id": i, "name": f"{i}.jpg", **state, "vector": v} for i, v in enumerate(halves)))
+    order_vectors(tables)
+    library = Library(tmp_path, tmp_path)
+    for vector in vectors[:5].astype(np.float32):
+        exact = np.argsort(-(vectors @ vector))[:5]
+        assert [hit.photo for hit in search(library, Query(vector, regions=True), 5)] == [f"{i}.jpg" for i in exact]
 
 
 def test_killed_at_any_point_it_ends_as_if_it_had_never_stopped(tmp_path: Path) -> None:

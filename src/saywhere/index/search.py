@@ -13,7 +13,7 @@ from saywhere.core import InvalidValue, Trace
 from saywhere.core.types import Floats32
 from saywhere.index.library import Library
 from saywhere.index.seen import image_id_of
-from saywhere.index.tables import PHOTOS, REGIONS, SAID, one_of
+from saywhere.index.tables import PHOTOS, REGIONS, SAID, one_of, working
 
 Box4 = tuple[float, float, float, float]
 _PROBES, _REFINED = 24, 10
@@ -91,7 +91,8 @@ def search(library: Library, query: Query, limit: int = 10) -> list[Hit]:
 def _nearest(library: Library, name: str, vector: Floats32, limit: int, columns: Sequence[str], where: str = "") -> Any:
     query = library.tables[name].search(vector, vector_column_name="vector").distance_type("cosine")
     query = query.nprobes(_PROBES).refine_factor(_REFINED).select([*columns, "_distance"])
-    return (query.where(where, prefilter=True) if where else query).limit(limit).to_arrow()
+    with working(library.folder):
+        return (query.where(where, prefilter=True) if where else query).limit(limit).to_arrow()
 
 
 def _photos(library: Library, query: Query, limit: int) -> list[Hit]:

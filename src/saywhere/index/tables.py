@@ -8,14 +8,15 @@ removes them (`recover`). `said` and `sources` stand to each other in the same w
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from saywhere.core.errors import InvalidFile, require
+from saywhere.core.errors import InvalidFile, SaywhereError, require
 
 PHOTOS, REGIONS, SAID, SOURCES = "photos", "regions", "said", "sources"
 _BOX = pa.list_(pa.float32(), 4)
@@ -59,20 +60,17 @@ class LibraryTables:
     def __init__(self, folder: Path, size: int, *, create: bool = False) -> None:
         """size: numbers of a vector."""
         lancedb = require("lancedb", needed_for="a library of photographs", extra="search")
-        self.folder, self.schemas = folder, _schemas(size)
+        self.folder, self.size, self.schemas = folder, size, _schemas(size)
         database = lancedb.connect(str(folder))
-        try:
+        with working(folder):
             if create:
-                tables = {
+                self._tables = {
                     name: database.create_table(name, schema=schema, exist_ok=True)
                     for name, schema in self.schemas.items()
                 }
             else:
                 # Regions before photos: a photo that comes in between is not missed, it has no regions yet.
-                tables = {name: database.open_table(name) for name in (REGIONS, SAID, PHOTOS, SOURCES)}
-        except (ValueError, RuntimeError, OSError) as error:
-            raise InvalidFile(folder, f"is not a library that can be read: {error}", "build it anew") from error
-        self._tables = tables
+                self._tables = {name: database.open_table(name) for name in (REGIONS, SAID, PHOTOS, SOURCES)}
 
     def __getitem__(self, name: str) -> Any:
         return self._tables[name]
@@ -80,12 +78,14 @@ class LibraryTables:
     def columns(self, name: str, columns: Sequence[str], where: str = "") -> pa.Table:
         """Some columns of all rows, or of those where an SQL condition holds."""
         query = self[name].search().select(list(columns))
-        return (query.where(where) if where else query).to_arrow()
+        with working(self.folder):
+            return (query.where(where) if where else query).to_arrow()
 
     def add(self, name: str, rows: Iterable[dict[str, Any]]) -> None:
         table = pa.Table.from_pylist(list(rows), schema=self.schemas[name])
         if table.num_rows:
-            self[name].add(table)
+            with working(self.folder):
+                self[name].add(table)
 
     def replace(self, name: str, key: str, rows: Iterable[dict[str, Any]]) -> None:
         """Rows in place of those with the same key, and new ones: all at one stroke."""
@@ -93,13 +93,15 @@ class LibraryTables:
         if table.num_rows:
             merge = self[name].merge_insert(key).when_matched_update_all().when_not_matched_insert_all()
             # The schema has checked how long vectors are; LanceDB would take a photo without one for a mistake.
-            merge.execute(table, on_bad_vectors="null")
+            with working(self.folder):
+                merge.execute(table, on_bad_vectors="null")
 
     def delete(self, name: str, column: str, values: Collection[int]) -> None:
         """The rows whose number in a column is one of some."""
         ordered = sorted(values)
         for first in range(0, len(ordered), _SOME):
-            self[name].delete(one_of(column, ordered[first : first + _SOME]))
+            with working(self.folder):
+                self[name].delete(one_of(column, ordered[first : first + _SOME]))
 
     def recover(self) -> None:
         """Remove what a writer that was killed has left."""
@@ -109,6 +111,19 @@ class LibraryTables:
             self.delete(rows, column, np.setdiff1d(found, known).tolist())
         for source in self.columns(SOURCES, ["id", "done"]).to_pylist():
             self[SAID].delete(f"source = {source['id']} and number >= {source['done']}")
+
+
+@contextmanager
+def working(folder: Path) -> Iterator[None]:
+    """What LanceDB says of a full disk or of damaged files, as an error that names the library."""
+    try:
+        yield
+    except (RuntimeError, ValueError, OSError) as error:
+        if isinstance(error, SaywhereError):
+            raise
+        told = str(error).splitlines()[0] if str(error) else type(error).__name__
+        hint = "make room, or delete the folder and index anew"
+        raise InvalidFile(folder, f"cannot be worked with: {told}", hint) from error
 
 
 def one_of(column: str, values: Iterable[int]) -> str:

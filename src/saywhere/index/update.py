@@ -18,7 +18,7 @@ from saywhere.index.files import Changes, FileState, changes, content_id
 from saywhere.index.library import About, begin, tables_folder
 from saywhere.index.narratives import read_parts
 from saywhere.index.seen import LookAtPhotos, SeenPhoto, open_seeing
-from saywhere.index.tables import PHOTOS, REGIONS, SAID, SOURCES, LibraryTables
+from saywhere.index.tables import PHOTOS, REGIONS, SAID, SOURCES, LibraryTables, working
 from saywhere.provenance import sha256_of
 
 if TYPE_CHECKING:
@@ -198,15 +198,18 @@ class _Writer:
 
 def order_vectors(tables: LibraryTables, progress: Progress | None = None) -> None:
     """Join small files, drop what was replaced an hour ago, and order many vectors into cells to be found fast."""
-    from lancedb.index import IvfRq
+    from lancedb.index import IvfFlat, IvfRq
 
+    # One bit a number is packed eight by eight; vectors of other lengths are compared as they are.
+    kind = IvfFlat if tables.size % 8 else IvfRq
     for name in (PHOTOS, REGIONS, SAID):
         table, rows = tables[name], tables[name].count_rows()
         if progress is not None:
             progress(f"ordering {name}", 0, rows)
-        if rows >= _INDEXED_FROM and not table.list_indices():
-            table.create_index("vector", config=IvfRq(distance_type="cosine", num_partitions=rows // _PER_CELL))
-        table.optimize(cleanup_older_than=_KEPT)
+        with working(tables.folder):
+            if rows >= _INDEXED_FROM and not table.list_indices():
+                table.create_index("vector", config=kind(distance_type="cosine", num_partitions=rows // _PER_CELL))
+            table.optimize(cleanup_older_than=_KEPT)
         if progress is not None:
             progress(f"ordering {name}", rows, rows)
 
