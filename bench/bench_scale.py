@@ -17,7 +17,8 @@ from saywhere.engine import Engine, OneProcess
 from saywhere.engine.ray_data import RayData, joined
 
 SAMPLES = Path(__file__).resolve().parents[1] / "examples" / "photos"
-FEW, MANY, SIZE = 32, int(os.environ.get("SAYWHERE_BATCH_PHOTOS", "256")), 8
+MANY, SIZE = int(os.environ.get("SAYWHERE_BATCH_PHOTOS", "256")), 8
+FEW = MANY // 8
 ASKED_TWO, ASKED_OVERHEAD = 1.6, 0.15
 Row = tuple[str, str, str, bool]
 

@@ -222,6 +222,7 @@ def _bounds(trace: Trace) -> Box4:
 
 
 def _iou(a: Box4, b: Box4) -> float:
+    """Intersection over union."""
     wide, high = (min(a[i + 2], b[i + 2]) - max(a[i], b[i]) for i in (0, 1))
     if wide <= 0 or high <= 0:
         return 0.0

@@ -63,7 +63,11 @@ class SeenPhoto:
 
 
 def image_id_of(name: str) -> str:
-    """What narratives call a photo: its name without folders and ending; COCO's numbers without zeros before them."""
+    """What narratives call a photo: its name without folders and ending; COCO's numbers without zeros before them.
+
+    >>> image_id_of("train2017/000000000139.jpg"), image_id_of("my/kitchen.png")
+    ('139', 'kitchen')
+    """
     stem = Path(name).stem
     return stem.lstrip("0") or stem
 
