@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import doctest
 import os
 import subprocess
 import sys
 from pathlib import Path
+from types import ModuleType
 
 import numpy as np
 import pytest
@@ -15,7 +17,7 @@ pytest.importorskip("lancedb")
 
 from saywhere.core import InvalidFile, InvalidValue, Narrative, Trace, Utterance
 from saywhere.formats import localized_narratives
-from saywhere.index import Hit, Library, Query, Updated, search, update
+from saywhere.index import Hit, Library, Query, Updated, narratives, search, seen, update
 from saywhere.index.library import About, begin
 from saywhere.index.narratives import pieces
 from saywhere.index.tables import PHOTOS, REGIONS, LibraryTables
@@ -253,6 +255,11 @@ def test_one_bit_a_number_finds_what_comparing_with_all_finds(tmp_path: Path, mo
     for vector in vectors[:5].astype(np.float32):
         exact = np.argsort(-(vectors @ vector))[:5]
         assert [hit.photo for hit in search(library, Query(vector, regions=True), 5)] == [f"{i}.jpg" for i in exact]
+
+
+@pytest.mark.parametrize("module", [narratives, seen])
+def test_examples_in_docstrings_run(module: ModuleType) -> None:
+    assert doctest.testmod(module) == (0, 3 if module is narratives else 1)
 
 
 def test_killed_at_any_point_it_ends_as_if_it_had_never_stopped(tmp_path: Path) -> None:
