@@ -54,6 +54,9 @@ def run() -> list[Row]:
             for kind in ("one", "two")
             for path in (root / "plain" / "many").glob("*.parquet")
         )
+    alike = ("the same bytes from all three", "yes" if same else "no", "yes", same)
+    if min(found.values()) <= 0:  # other work took the time
+        return [("Ray Data against one process", "not measured: the machine is busy", "an idle machine", False), alike]
     ratio, overhead = found["plain"] / found["two"], found["one"] / found["plain"] - 1
     return [
         ("one process, a look", f"{1e3 * found['plain']:.0f} ms", "for information", True),
@@ -64,5 +67,5 @@ def run() -> list[Row]:
             f"≤ {ASKED_OVERHEAD:.0%}",
             overhead <= ASKED_OVERHEAD,
         ),
-        ("the same bytes from all three", "yes" if same else "no", "yes", same),
+        alike,
     ]
