@@ -32,6 +32,8 @@ _WITHIN_S = 0.004
 
 
 def main(folder: Path, count: int, seed: int) -> None:
+    # LanceDB says that forking is an experiment; here nothing of it is at work at that moment.
+    warnings.simplefilter("ignore", RuntimeWarning)
     rng = np.random.default_rng(seed)
     photos = folder / "photos"
     photos.mkdir(parents=True)
@@ -66,10 +68,7 @@ def _change(photos: Path, rng: np.random.Generator) -> None:
 
 def _in_child(work: Callable[[], None]) -> int:
     """How a child that does something ended: its exit code, or the negative number of the signal that killed it."""
-    with warnings.catch_warnings():
-        # LanceDB says that forking is an experiment; here nothing of it is at work at that moment.
-        warnings.simplefilter("ignore")
-        child = os.fork()
+    child = os.fork()
     if child:
         return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
     try:

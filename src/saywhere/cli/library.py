@@ -99,6 +99,7 @@ def search(
     """
     from saywhere.index import Library, Query
     from saywhere.index import search as find
+    from saywhere.index.library import read_about, tables_folder
     from saywhere.language.coco_aliases import classes_named
 
     if output is not None and output.suffix.lower() not in (".html", ".png"):
@@ -107,7 +108,7 @@ def search(
         raise InvalidValue("search", "needs a text or --like PHOTO, one of them")
     if box and like is None:
         raise InvalidValue("--box", "is a region of the photo of --like, which is not given")
-    opened_library = Library(library, folder)
+    read_about(tables_folder(library, folder))
     place = _trace(trace, like) if trace else None
     seer = _seeing(model)
     with busy("searching"):
@@ -121,6 +122,8 @@ def search(
             word=word,
             names=classes_named(text),
         )
+        # After the model, which may begin processes: LanceDB has threads.
+        opened_library = Library(library, folder)
         hits = find(opened_library, query, limit)
     if output is not None:
         _show(hits, library, output, text or f"like {like.name if like else ''}", opened_library.counts["photos"])

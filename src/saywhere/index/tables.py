@@ -8,6 +8,7 @@ removes them (`recover`). `said` and `sources` stand to each other in the same w
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -60,6 +61,8 @@ class LibraryTables:
     def __init__(self, folder: Path, size: int, *, create: bool = False) -> None:
         """size: numbers of a vector."""
         lancedb = require("lancedb", needed_for="a library of photographs", extra="search")
+        # It warns of every fork. Ours run another program at once, or never come here.
+        warnings.filterwarnings("ignore", "lancedb fork support", RuntimeWarning)
         self.folder, self.size, self.schemas = folder, size, _schemas(size)
         database = lancedb.connect(str(folder))
         with working(folder):
