@@ -12,6 +12,7 @@ from saywhere.cli import (
     answers,
     asking,
     assets,
+    batch,
     benchmark,
     build,
     chatting,
@@ -20,6 +21,7 @@ from saywhere.cli import (
     cutting,
     data,
     eye,
+    library,
     look,
     masks,
     prepare,
@@ -58,6 +60,9 @@ app.command("why")(asking.why)
 app.command("segment")(cutting.segment)
 app.command("chat")(chatting.chat)
 app.command("look")(look.look)
+app.command("batch")(batch.batch)
+app.command("index")(library.index)
+app.command("search")(library.search)
 app.command("studio")(studio.studio)
 app.add_typer(study.app, name="study")
 app.add_typer(collect.app, name="collect")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, TypeVar
 
@@ -102,15 +102,54 @@ def stages() -> Iterator[Progress]:
 
 
 def _stage_lines() -> Progress:
-    said: dict[str, float] = {}
+    now_due = _every_ten_seconds()
 
     def show(doing: str, done: int, total: int) -> None:
-        now = time.monotonic()
-        if done >= total or now - said.get(doing, -_QUIET_S) >= _QUIET_S:
-            said[doing] = now
+        if now_due(doing, done, total):
             err.print(f"{doing}: {done:,} of {total:,}", markup=False)
 
     return show
+
+
+def _every_ten_seconds() -> Callable[[str, int, int], bool]:
+    """Whether to say how far something is: at first, at the end, and now and then."""
+    said: dict[str, float] = {}
+
+    def is_due(doing: str, done: int, total: int) -> bool:
+        now = time.monotonic()
+        if done >= total > 0 or now - said.get(doing, -_QUIET_S) >= _QUIET_S:
+            said[doing] = now
+            return True
+        return False
+
+    return is_due
+
+
+def rated(show: Progress) -> Progress:
+    """The same with how many there are a second and how long it will still take, where progress is told in lines."""
+    if err.is_terminal:
+        return show
+    began: dict[str, tuple[float, int]] = {}
+
+    def tell(doing: str, done: int, total: int) -> None:
+        start_s, first = began.setdefault(doing, (time.monotonic(), done))
+        passed_s = time.monotonic() - start_s
+        if done <= first or not passed_s:
+            return
+        rate = (done - first) / passed_s
+        left = f", {_lasting(max(total - done, 0) / rate)} left" if total else ""
+        if now_due(doing, done, total):
+            err.print(f"{doing}: {done:,}{f' of {total:,}' if total else ''}, {rate:.1f} a second{left}", markup=False)
+
+    now_due = _every_ten_seconds()
+    return tell
+
+
+def _lasting(seconds: float) -> str:
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    minutes = round(seconds / 60)
+    return f"{minutes} min" if minutes < 90 else f"{minutes // 60} h {minutes % 60} min"
 
 
 def in_megabytes(show: Progress) -> Progress:

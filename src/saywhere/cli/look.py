@@ -9,8 +9,7 @@ import typer
 
 from saywhere.cli.console import err, out, stages
 from saywhere.core.errors import InvalidFile
-
-_ENDINGS = {".jpg", ".jpeg", ".png", ".webp", ".gif", ".bmp", ".tif", ".tiff", ".ppm"}
+from saywhere.vision.photo import PHOTO_ENDINGS
 
 
 def look(
@@ -44,9 +43,9 @@ def look(
 def photos_in(folder: Path) -> list[Path]:
     """The files of a folder whose name ends like a photo's, sorted by name."""
     try:
-        paths = sorted(path for path in folder.iterdir() if path.suffix.lower() in _ENDINGS and path.is_file())
+        paths = sorted(path for path in folder.iterdir() if path.suffix.lower() in PHOTO_ENDINGS and path.is_file())
     except OSError as error:
         raise InvalidFile(folder, f"cannot be read as a folder: {error.strerror or error}") from error
     if not paths:
-        raise InvalidFile(folder, "holds no photos", f"known endings: {', '.join(sorted(_ENDINGS))}")
+        raise InvalidFile(folder, "holds no photos", f"known endings: {', '.join(sorted(PHOTO_ENDINGS))}")
     return paths

@@ -23,6 +23,8 @@ from saywhere.core.errors import InvalidFile, InvalidValue
 PhotoLike = str | PathLike[str] | bytes | Image.Image | NDArray[np.uint8]
 """A file, a file's content, a Pillow image, or (h, w), (h, w, 3) or (h, w, 4) bytes: grey, RGB or RGB with alpha."""
 
+PHOTO_ENDINGS = frozenset((".jpg", ".jpeg", ".png", ".webp", ".gif", ".bmp", ".tif", ".tiff", ".ppm"))
+"""Of names of files, in small letters."""
 MOST_PIXELS = 100_000_000
 """Larger photos are refused before they are decoded."""
 

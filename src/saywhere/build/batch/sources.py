@@ -1,0 +1,241 @@
+"""Where photos come from: folders, tar files (WebDataset), Parquet, and narratives with a folder of their photos.
+
+A source is listed without opening a photo, and cut into parts; a part is small, can be sent anywhere, and reads its
+items one by one. The same sources give the same parts in the same order.
+"""
+
+from __future__ import annotations
+
+import tarfile
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Any, Protocol
+
+from saywhere.core.errors import InvalidFile, InvalidValue
+from saywhere.core.narrative import Narrative
+from saywhere.formats import InvalidRecord, detect
+from saywhere.formats import read as read_file
+from saywhere.vision.photo import PHOTO_ENDINGS
+
+_PACKED = (".tar.gz", ".tgz", ".tar.bz2", ".tar.xz", ".tar.zst")
+_TEXT_ENDINGS = (".txt", ".caption")
+_KEYS, _IMAGES, _TEXTS = (
+    ("key", "image_id", "id", "__key__"),
+    ("image", "jpeg", "jpg", "png", "bytes"),
+    ("text", "caption"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class SourceItem:
+    """A photo: a file or its content. key: what results call it. text: that comes with it. error: why there is none."""
+
+    key: str
+    photo: bytes | str = b""
+    text: str = ""
+    error: str = ""
+
+
+class SourcePart(Protocol):
+    """Some photos of a source. It can be pickled, and its repr says what it is of."""
+
+    def __len__(self) -> int: ...
+
+    def items(self) -> Iterator[SourceItem]:
+        """Every photo, one by one. InvalidFile if the source cannot be read at all."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class FolderPart:
+    """Photos of a folder and its subfolders. names: beneath the folder."""
+
+    root: str
+    names: tuple[str, ...]
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def items(self) -> Iterator[SourceItem]:
+        return (SourceItem(name, str(Path(self.root, name))) for name in self.names)
+
+
+@dataclass(frozen=True, slots=True)
+class TarPart:
+    """Photos of a tar file. members: key, then where its photo and its text begin and how long they are, in bytes."""
+
+    path: str
+    members: tuple[tuple[str, tuple[int, int], tuple[int, int]], ...]
+
+    def __len__(self) -> int:
+        return len(self.members)
+
+    def items(self) -> Iterator[SourceItem]:
+        try:
+            with Path(self.path).open("rb") as file:
+                for key, photo, text in self.members:
+                    content, said = (_cut(file, *place) for place in (photo, text))
+                    yield SourceItem(key, content, said.decode("utf-8", "replace").strip())
+        except OSError as error:
+            raise InvalidFile(self.path, f"cannot be read: {error.strerror or error}") from error
+
+
+@dataclass(frozen=True, slots=True)
+class ParquetPart:
+    """Rows of a row group of a Parquet file."""
+
+    path: str
+    row_group: int
+    first: int
+    count: int
+    columns: tuple[str, str, str]
+
+    def __len__(self) -> int:
+        return self.count
+
+    def items(self) -> Iterator[SourceItem]:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        key, image, text = self.columns
+        try:
+            wanted = [column for column in self.columns if column]
+            rows = pq.ParquetFile(self.path).read_row_group(self.row_group, wanted).slice(self.first, self.count)
+        except (OSError, pa.ArrowException) as error:
+            raise InvalidFile(self.path, f"row group {self.row_group} cannot be read: {error}") from error
+        for row in rows.to_pylist():
+            content = row[image]
+            # As the datasets library keeps images.
+            content = content.get("bytes") if isinstance(content, dict) else content
+            said = (row[text] or "") if text else ""
+            if isinstance(content, bytes):
+                yield SourceItem(str(row[key]), content, said)
+            else:
+                yield SourceItem(str(row[key]), text=said, error="has no image")
+
+
+@dataclass(frozen=True, slots=True)
+class NarrativePart:
+    """Narratives with their photos. narratives: key, file of the photo, what was said, why there is nothing to do."""
+
+    path: str
+    narratives: tuple[tuple[str, str, str, str], ...]
+
+    def __len__(self) -> int:
+        return len(self.narratives)
+
+    def items(self) -> Iterator[SourceItem]:
+        return (SourceItem(*one) for one in self.narratives)
+
+
+def list_parts(sources: Sequence[str | Path], size: int = 64, photos: str | Path | None = None) -> list[SourcePart]:
+    """All parts of some sources, each of at most `size` photos. photos: the folder of the photos of narratives."""
+    if size < 1:
+        raise InvalidValue("size of a part", f"is {size}, not at least 1")
+    parts = [part for source in sources for part in _parts(Path(source), size, photos)]
+    if not parts:
+        raise InvalidValue("sources", "hold no photos", f"known endings: {', '.join(sorted(PHOTO_ENDINGS))}")
+    return parts
+
+
+def _parts(source: Path, size: int, photos: str | Path | None) -> Iterator[SourcePart]:
+    if source.is_dir():
+        names = sorted(
+            path.relative_to(source).as_posix()
+            for path in source.rglob("*")
+            if path.suffix.lower() in PHOTO_ENDINGS and not path.name.startswith(".") and path.is_file()
+        )
+        return (FolderPart(str(source.absolute()), some) for some in _cut_up(names, size))
+    if not source.is_file():
+        raise InvalidFile(source, "was not found")
+    if source.name.endswith(_PACKED):
+        raise InvalidFile(source, "is packed: a worker cannot go to the middle of it", "unpack it to a plain .tar")
+    if source.suffix == ".tar":
+        return (TarPart(str(source.absolute()), some) for some in _cut_up(_members(source), size))
+    if source.suffix == ".parquet" and not _holds_narratives(source):
+        return _parquet_parts(source, size)
+    return _narrative_parts(source, size, photos)
+
+
+def _cut_up(values: Iterable[Any], size: int) -> Iterator[tuple[Any, ...]]:
+    rest = iter(values)
+    while some := tuple(islice(rest, size)):
+        yield some
+
+
+def _cut(file: Any, start: int, length: int) -> bytes:
+    file.seek(start)
+    content: bytes = file.read(length)
+    return content
+
+
+def _members(path: Path) -> list[tuple[str, tuple[int, int], tuple[int, int]]]:
+    photos: dict[str, tuple[int, int]] = {}
+    texts: dict[str, tuple[int, int]] = {}
+    try:
+        with tarfile.open(path, "r:") as tar:
+            for member in tar:
+                # WebDataset: what stands before the first dot of the last name is one sample.
+                folder, _, name = member.name.rpartition("/")
+                stem, ending = f"{folder}/{name.partition('.')[0]}".lstrip("/"), Path(name).suffix.lower()
+                place = (member.offset_data, member.size)
+                if member.isfile() and ending in PHOTO_ENDINGS:
+                    photos[stem] = place
+                elif member.isfile() and ending in _TEXT_ENDINGS:
+                    texts[stem] = place
+    except (tarfile.TarError, OSError) as error:
+        raise InvalidFile(path, f"is not a tar file that can be read: {error}") from error
+    return [(stem, place, texts.get(stem, (0, 0))) for stem, place in photos.items()]
+
+
+def _parquet_parts(path: Path, size: int) -> Iterator[SourcePart]:
+    import pyarrow.parquet as pq
+
+    file = pq.ParquetFile(path)
+    names = file.schema_arrow.names
+    key, image, text = (next((name for name in known if name in names), "") for known in (_KEYS, _IMAGES, _TEXTS))
+    if not key or not image:
+        reason = f"has the columns {', '.join(names)}, but none of {', '.join(_IMAGES if key else _KEYS)}"
+        raise InvalidFile(path, reason, "rename the columns of keys and images")
+    for group in range(file.num_row_groups):
+        rows = file.metadata.row_group(group).num_rows
+        for first in range(0, rows, size):
+            yield ParquetPart(str(path.absolute()), group, first, min(size, rows - first), (key, image, text))
+
+
+def _holds_narratives(path: Path) -> bool:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        return "utterances" in pq.read_schema(path).names
+    except (OSError, pa.ArrowException) as error:
+        raise InvalidFile(path, f"is not a Parquet file that can be read: {error}") from error
+
+
+def _narrative_parts(path: Path, size: int, photos: str | Path | None) -> Iterator[SourcePart]:
+    found = detect(path)
+    if found.holds != "narratives":
+        raise InvalidFile(path, f"holds {found.holds} ({found.title}), neither photos nor narratives")
+    if photos is None:
+        raise InvalidValue(
+            "photos", f"of the narratives in {path.name} are not given", "name their folder: --photos DIR"
+        )
+    folder = Path(photos)
+    if not folder.is_dir():
+        raise InvalidFile(folder, "is not a folder")
+    files = {file.stem: file for file in sorted(folder.iterdir()) if file.suffix.lower() in PHOTO_ENDINGS}
+    bare = {stem.lstrip("0"): file for stem, file in files.items()}
+
+    def entry(number: int, one: Narrative | InvalidRecord) -> tuple[str, str, str, str]:
+        if isinstance(one, InvalidRecord):
+            return (f"#{number}", "", "", one.reason)
+        photo = files.get(one.image_id) or bare.get(one.image_id.lstrip("0"))
+        if photo is None:
+            return (f"{one.id}#{number}", "", one.caption, "has no photo in the folder")
+        return (f"{one.id}#{number}", str(photo.absolute()), one.caption, "")
+
+    entries = (entry(number, one) for number, one in enumerate(read_file(path, found.name)))
+    return (NarrativePart(str(path.absolute()), some) for some in _cut_up(entries, size))

@@ -1,0 +1,95 @@
+"""A library: a folder of photos, and beside them what was seen in them and said about them, to be searched."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from saywhere.atomic import write_atomic
+from saywhere.core.errors import InvalidFile
+from saywhere.index.tables import PHOTOS, REGIONS, SAID, SOURCES, LibraryTables
+
+FOLDER = ".saywhere"
+"""Of the tables, in the folder of the photos."""
+_ABOUT, _FORMAT, _VERSION = "library.json", "saywhere library", 1
+
+
+class About(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What a library was made with. model: its name. eyes: what made the vectors. size: their numbers."""
+
+    model: str
+    eyes: dict[str, Any]
+    size: int
+    format: str = _FORMAT
+    version: int = _VERSION
+
+
+class Library:
+    """The tables of a library, for reading. Somebody may write meanwhile: what is read is as it was when it was opened.
+
+        library = Library("photos")
+        library.counts                    # {"photos": 5000, "failed": 1, "regions": 61204, "said": 0}
+
+    root: the folder of the photos. folder: of the tables, if they are elsewhere.
+    """
+
+    def __init__(self, root: str | Path, folder: str | Path | None = None) -> None:
+        self.root, self.folder = Path(root), tables_folder(root, folder)
+        self.about = read_about(self.folder)
+        self.tables = LibraryTables(self.folder, self.about.size)
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """How many photos, regions and pieces of narratives there are, and how many photos cannot be read."""
+        failed = self.tables[PHOTOS].count_rows("error is not null")
+        return {
+            "photos": self.tables[PHOTOS].count_rows() - failed,
+            "failed": failed,
+            "regions": self.tables[REGIONS].count_rows(),
+            "said": self.tables[SAID].count_rows(),
+        }
+
+    def failed(self) -> dict[str, str]:
+        """The photos that cannot be read, and why."""
+        rows = self.tables.columns(PHOTOS, ["name", "error"], "error is not null").to_pylist()
+        return {row["name"]: row["error"] for row in sorted(rows, key=lambda row: str(row["name"]))}
+
+    def sources(self) -> list[str]:
+        """The files of narratives."""
+        return sorted(self.tables.columns(SOURCES, ["path"])["path"].to_pylist())
+
+
+def tables_folder(root: str | Path, folder: str | Path | None) -> Path:
+    """Where the tables of a library are."""
+    return Path(root) / FOLDER if folder is None else Path(folder)
+
+
+def read_about(folder: Path) -> About:
+    """What the library was made with; InvalidFile for a folder that is none, or one of another version."""
+    path = folder / _ABOUT
+    try:
+        raw = msgspec.json.decode(path.read_bytes(), type=dict[str, Any])
+        if (raw.get("format"), raw.get("version")) != (_FORMAT, _VERSION):
+            found = f"{raw.get('format')} {raw.get('version')}"
+            raise InvalidFile(path, f"is of {found}, not of {_FORMAT} {_VERSION}", "build it anew: saywhere index")
+        return msgspec.convert(raw, About)
+    except FileNotFoundError as error:
+        raise InvalidFile(folder, "is not a library", "saywhere index DIR makes one of a folder of photos") from error
+    except (OSError, msgspec.DecodeError) as error:
+        raise InvalidFile(path, f"cannot be read: {error}") from error
+
+
+def begin(folder: Path, about: About) -> About:
+    """Make a folder the place of a library, or see that it is one of the same vectors."""
+    path = folder / _ABOUT
+    if not path.exists():
+        with write_atomic(path) as file:
+            file.write(msgspec.json.format(msgspec.json.encode(about)))
+        return about
+    known = read_about(folder)
+    if (known.eyes, known.size) != (about.eyes, about.size):
+        reason = f"was made with {known.model}, whose vectors are not those of {about.model}"
+        raise InvalidFile(folder, reason, "name that model, or another --index folder")
+    return known

@@ -1,0 +1,196 @@
+"""One task over many photos: the same results from every source and engine, and from runs that were killed."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import subprocess
+import sys
+import tarfile
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from saywhere.build.batch import list_parts, run_batch
+from saywhere.core import InvalidFile, InvalidValue, Narrative, UnknownName
+from saywhere.engine import SeveralProcesses
+from saywhere.formats import localized_narratives
+from saywhere.models.face import MissingSkill
+from tests.build.batch.kill_batch import contents, paint
+from tests.models.patchioner_seeing import TOP_RIGHT, photo, seer
+
+ROOT = Path(__file__).resolve().parents[3]
+
+
+@pytest.fixture
+def pets(tmp_path: Path) -> Path:
+    folder = tmp_path / "pets"
+    paint(folder, 5)
+    photo().save(folder / "all.png")
+    (folder / "broken.jpg").write_bytes(b"no photo")
+    return folder
+
+
+def _rows(out: Path) -> dict[str, dict[str, object]]:
+    return {row["key"]: row for path in sorted(out.glob("*.parquet")) for row in pq.read_table(path).to_pylist()}
+
+
+def test_every_photo_is_a_row_and_a_bad_one_has_a_reason(pets: Path, tmp_path: Path) -> None:
+    told: list[tuple[str, int, int]] = []
+    report = run_batch("caption", [pets], tmp_path / "out", seer(), size=3, progress=lambda *at: told.append(at))
+    assert (report.photos, report.failed, report.fresh, report.parts) == (7, 1, 7, {})
+    assert told == [("caption of photos", done, 7) for done in (3, 6, 7)]
+    rows = _rows(tmp_path / "out")
+    assert rows["broken.jpg"] == {"key": "broken.jpg", "error": "is not an image", "text": None} | {
+        "score": None,
+        "sure": None,
+    }
+    assert rows["all.png"]["text"] == "a cat"
+    manifest = json.loads((tmp_path / "out" / "manifest.json").read_text())
+    assert [file["rows"] for file in manifest["files"]] == [3, 3, 1]
+    assert (manifest["rows"], manifest["failed"], manifest["task"], manifest["lost"]) == (7, 1, "caption", {})
+
+
+def test_a_second_run_does_nothing_again_and_other_photos_want_another_folder(pets: Path, tmp_path: Path) -> None:
+    model = seer()
+    run_batch("look", [pets], tmp_path / "out", model, size=3)
+    before, looks = contents(tmp_path / "out"), model.eyes.encoder.looks  # type: ignore[attr-defined]
+    assert run_batch("look", [pets], tmp_path / "out", model, size=3).fresh == 0
+    assert model.eyes.encoder.looks == looks  # type: ignore[attr-defined]
+    assert contents(tmp_path / "out") == before
+    paint(pets, 9)
+    with pytest.raises(InvalidFile, match="holds the results of"):
+        run_batch("look", [pets], tmp_path / "out", model, size=3)
+
+
+def test_the_report_tells_rate_and_cost(pets: Path, tmp_path: Path) -> None:
+    report = run_batch("look", [pets], tmp_path / "out", seer())
+    assert report.per_second == pytest.approx(report.fresh / report.seconds)
+    hours = 1e6 / report.per_second / 3600
+    assert report.cost_per_million(3.0, machines=2) == pytest.approx(6 * hours)
+
+
+def _tar(pets: Path, path: Path) -> Path:
+    with tarfile.open(path, "w") as tar:
+        for file in sorted(pets.iterdir()):
+            tar.add(file, file.name)
+        text = b"a dog"
+        info = tarfile.TarInfo("all.txt")
+        info.size = len(text)
+        tar.addfile(info, io.BytesIO(text))
+    return path
+
+
+def _parquet(pets: Path, path: Path) -> Path:
+    files = sorted(pets.iterdir())
+    rows = {"key": [file.stem for file in files], "image": [{"bytes": file.read_bytes()} for file in files]}
+    pq.write_table(pa.table({**rows, "text": ["a dog"] * len(files)}), path, row_group_size=4)
+    return path
+
+
+def test_folders_tar_files_and_parquet_give_the_same_rows(pets: Path, tmp_path: Path) -> None:
+    sources = {
+        "folder": pets,
+        "tar": _tar(pets, tmp_path / "pets.tar"),
+        "table": _parquet(pets, tmp_path / "p.parquet"),
+    }
+    found = {}
+    for name, source in sources.items():
+        run_batch("look", [source], tmp_path / name, seer(), size=3)
+        rows = _rows(tmp_path / name).items()
+        found[name] = {Path(key).stem: {**row, "key": ""} for key, row in rows}
+    assert found["tar"] == found["table"] == found["folder"]
+    assert len(found["tar"]) == 7
+
+
+def test_texts_that_come_with_photos_are_found_in_them(pets: Path, tmp_path: Path) -> None:
+    said = tmp_path / "said.jsonl"
+    localized_narratives.write(said, [Narrative("all", "a dog"), Narrative("nowhere", "a cat"), Narrative("all", "")])
+    run_batch("ground", [said], tmp_path / "narratives", seer(), photos=pets)
+    run_batch("ground", [_tar(pets, tmp_path / "pets.tar")], tmp_path / "tar", seer())
+    rows = _rows(tmp_path / "narratives")
+    assert [word["box"] for word in rows["all#0"]["words"]] == [list(TOP_RIGHT)] * 2  # type: ignore[union-attr]
+    assert rows["nowhere#1"]["error"] == "has no photo in the folder"
+    assert rows["all#2"]["error"] == "comes with no text to find in it"
+    assert _rows(tmp_path / "tar")["all"]["words"] == rows["all#0"]["words"]
+    with pytest.raises(InvalidValue, match=r"in said\.jsonl are not given \(name their folder"):
+        list_parts([said])
+
+
+def test_a_narration_has_words_with_times_and_places(pets: Path, tmp_path: Path) -> None:
+    run_batch("narrate", [pets], tmp_path / "out", seer())
+    row = _rows(tmp_path / "out")["all.png"]
+    words = row["words"]
+    assert isinstance(words, list)
+    assert " ".join(word["text"] for word in words) == row["text"]
+    assert all(word["start_s"] <= word["end_s"] for word in words)
+
+
+def test_a_part_that_cannot_be_read_is_named_and_the_rest_goes_on(pets: Path, tmp_path: Path) -> None:
+    table = _parquet(pets, tmp_path / "p.parquet")
+    first = pq.ParquetFile(table).metadata.row_group(0).column(1)
+    content = bytearray(table.read_bytes())
+    begin = first.dictionary_page_offset or first.data_page_offset
+    content[begin : begin + first.total_compressed_size] = bytes(first.total_compressed_size)
+    table.write_bytes(content)
+    report = run_batch("look", [table, pets], tmp_path / "out", seer(), size=4)
+    assert list(report.parts) == ["part-000000"]
+    assert "row group 0 cannot be read" in report.parts["part-000000"]
+    assert report.photos == 3 + 7
+    assert json.loads((tmp_path / "out" / "manifest.json").read_text())["lost"] == report.parts
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("pets.tar.gz", b"", "is packed"),
+        ("pets.tar", b"nothing of the kind", "is not a tar file"),
+        ("pets.parquet", b"nothing of the kind", "is not a Parquet file"),
+    ],
+)
+def test_a_source_that_is_none_is_said(tmp_path: Path, name: str, content: bytes, message: str) -> None:
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(InvalidFile, match=message):
+        list_parts([tmp_path / name])
+
+
+def test_what_cannot_be_done_is_said_before_work(pets: Path, tmp_path: Path) -> None:
+    with pytest.raises(UnknownName, match="Did you mean 'caption'"):
+        run_batch("captoin", [pets], tmp_path / "out")
+    with pytest.raises(InvalidFile, match="was not found"):
+        list_parts([tmp_path / "nowhere"])
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(InvalidValue, match="hold no photos"):
+        list_parts([tmp_path / "empty"])
+    pq.write_table(pa.table({"key": ["a"], "colour": ["red"]}), tmp_path / "odd.parquet")
+    with pytest.raises(InvalidFile, match="none of image, jpeg"):
+        list_parts([tmp_path / "odd.parquet"])
+
+
+def test_several_processes_write_the_same_files(pets: Path, tmp_path: Path) -> None:
+    from tests.build.batch.kill_batch import run_tiny
+
+    run_tiny(pets, tmp_path / "one")
+    run_tiny(pets, tmp_path / "two", SeveralProcesses(1))
+    assert contents(tmp_path / "one") == contents(tmp_path / "two")
+
+
+def test_killed_at_any_point_it_ends_with_the_same_files(tmp_path: Path) -> None:
+    path = os.pathsep.join([str(ROOT / "src"), str(ROOT)])
+    command = [sys.executable, "-m", "tests.build.batch.kill_batch", str(tmp_path), "8", "0"]
+    ran = subprocess.run(command, capture_output=True, text=True, env={**os.environ, "PYTHONPATH": path}, check=False)
+    assert ran.returncode == 0, ran.stderr
+    assert "8 kills" in ran.stdout
+
+
+def test_a_model_without_the_skill_is_refused(pets: Path, tmp_path: Path) -> None:
+    class Mute:
+        name, skills = "mute", ()
+
+    from saywhere.engine import ShardError
+
+    with pytest.raises((MissingSkill, ShardError), match="cannot say what a region shows"):
+        run_batch("caption", [pets], tmp_path / "out", Mute())  # type: ignore[arg-type]

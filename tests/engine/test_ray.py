@@ -1,0 +1,94 @@
+"""The engine on a real Ray cluster of two nodes on this machine: the same results, and clear words when it fails."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("ray.data")
+
+import ray
+
+from saywhere.core import InvalidValue
+from saywhere.engine import FailedShard, Options, ShardError
+from saywhere.engine.ray_data import NoCluster, RayData
+from tests.build.batch.kill_batch import contents, paint, run_tiny
+from tests.engine.stages import NeverReady, Squared
+
+ROOT = Path(__file__).resolve().parents[2]
+# Ray warns of itself, and leaves sockets to its own end.
+pytestmark = pytest.mark.filterwarnings("ignore")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def cluster() -> Iterator[None]:
+    from ray.cluster_utils import Cluster
+
+    before = os.environ.get("PYTHONPATH", "")
+    # Workers begin elsewhere: they must find the stages of the tests.
+    os.environ["PYTHONPATH"] = os.pathsep.join([str(ROOT / "src"), str(ROOT), before])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        made = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "include_dashboard": False})
+        made.add_node(num_cpus=1)
+        ray.init(made.address, log_to_driver=False)
+    yield
+    ray.shutdown()
+    made.shutdown()
+    os.environ["PYTHONPATH"] = before
+
+
+def test_results_are_those_of_other_engines_in_order_and_bad_shards_are_values(tmp_path: Path) -> None:
+    told: list[tuple[str, int, int]] = []
+    waits: list[int] = []
+    options = Options(
+        tmp_path / "kept", keep_errors=True, progress=lambda *at: told.append(at), on_wait=lambda: waits.append(1)
+    )
+    found = list(RayData(workers=2).map(Squared(tmp_path), [0, 1, 13, 3], options))
+    assert found == [0, 1, FailedShard("13", "number: 13 brings bad luck"), 9]
+    assert told == [("working", done, 4) for done in (1, 2, 3, 4)]
+    assert waits
+    # What is kept is not done again.
+    (tmp_path / "shards").unlink()
+    assert list(RayData().map(Squared(tmp_path), [0, 1, 3], options)) == [0, 1, 9]
+    assert not (tmp_path / "shards").exists()
+
+
+def test_a_shard_that_kills_its_worker_is_named_and_the_rest_goes_on(tmp_path: Path) -> None:
+    found = list(RayData(workers=1).map(Squared(tmp_path), [2, 15, 4], Options(keep_errors=True)))
+    assert found == [4, FailedShard("15", "3 workers died over it"), 16]
+
+
+def test_a_defect_and_a_stage_that_is_never_ready_end_the_work(tmp_path: Path) -> None:
+    with pytest.raises(ShardError, match="14: ZeroDivisionError: a defect"):
+        list(RayData(workers=1).map(Squared(tmp_path), [14], Options(keep_errors=True)))
+    with pytest.raises(ShardError, match="1: model: is not there"):
+        list(RayData(workers=1).map(NeverReady(), [1], Options(keep_errors=True)))
+
+
+def test_a_batch_on_two_nodes_writes_the_files_of_one_process(tmp_path: Path) -> None:
+    paint(tmp_path / "photos", 7)
+    run_tiny(tmp_path / "photos", tmp_path / "here")
+    run_tiny(tmp_path / "photos", tmp_path / "there", RayData(workers=2))
+    assert contents(tmp_path / "here") == contents(tmp_path / "there")
+
+
+def test_no_shards_and_no_sense(tmp_path: Path) -> None:
+    assert list(RayData().map(Squared(tmp_path), [])) == []
+    with pytest.raises(InvalidValue, match="not at least 0"):
+        RayData(workers=-1)
+
+
+def test_a_cluster_that_is_not_there_is_said_in_one_sentence(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(ray, "is_initialized", lambda: False)
+
+    def refuse(*_: object, **__: object) -> None:
+        raise ConnectionError("first line\nno such head node")
+
+    monkeypatch.setattr(ray, "init", refuse)
+    with pytest.raises(NoCluster, match=r"the Ray cluster 10\.0\.0\.1:6379: no such head node"):
+        list(RayData("10.0.0.1:6379").map(Squared(tmp_path), [1]))

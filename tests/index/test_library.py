@@ -1,0 +1,270 @@
+"""A library: photos and places are found by text, neighbour, trace and speech; kept up to date; killed at will."""
+
+from __future__ import annotations
+
+import doctest
+import os
+import subprocess
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import numpy as np
+import pytest
+from PIL import Image
+
+pytest.importorskip("lancedb")
+
+from saywhere.core import InvalidFile, InvalidValue, Narrative, Trace, Utterance
+from saywhere.formats import localized_narratives
+from saywhere.index import Hit, Library, Query, Updated, narratives, search, seen, update
+from saywhere.index.library import About, begin
+from saywhere.index.narratives import pieces
+from saywhere.index.tables import PHOTOS, REGIONS, LibraryTables
+from saywhere.index.update import _only_writer, order_vectors
+from saywhere.models.patchioner.seer import Seer
+from saywhere.vision import Found
+from tests.models.patchioner_seeing import BOTTOM_RIGHT, LEFT, TOP_RIGHT, photo, seer
+
+ROOT = Path(__file__).resolve().parents[2]
+CAT, DOG, CUP = np.eye(3, dtype=np.float32)
+FOUND = (Found(LEFT, "cat", 0.9), Found(TOP_RIGHT, "dog", 0.8), Found(BOTTOM_RIGHT, "cup", 0.3))
+
+
+def _plain(folder: Path, name: str, colour: tuple[int, int, int]) -> Path:
+    """A photo of one colour: of one thing."""
+    folder.mkdir(parents=True, exist_ok=True)
+    Image.new("RGB", (40, 40), colour).save(folder / name)
+    return folder / name
+
+
+@pytest.fixture(scope="module")
+def tiny() -> Seer:
+    return seer(found=FOUND)
+
+
+@pytest.fixture
+def pets(tmp_path: Path) -> Path:
+    """All three things in one photo, one of each in three others, and a file that is no photo."""
+    folder = tmp_path / "photos"
+    _plain(folder, "red.png", (250, 5, 5))
+    _plain(folder / "more", "green.png", (5, 250, 5))
+    _plain(folder / "more", "0042.png", (5, 5, 250))
+    photo().save(folder / "all.png")
+    (folder / "broken.jpg").write_bytes(b"not a photo")
+    (folder / "notes.txt").write_text("no photo either")
+    return folder
+
+
+def _names(hits: list[Hit]) -> list[str]:
+    return [hit.photo for hit in hits]
+
+
+def test_a_text_finds_photos_and_the_place_in_them(pets: Path, tiny: Seer) -> None:
+    told: list[tuple[str, int, int]] = []
+    done = update(pets, tiny, progress=lambda *at: told.append(at))
+    assert done == Updated(new=5, failed=1)
+    assert ("looking at photos", 5, 5) in told
+    library = Library(pets)
+    assert library.counts["photos"] == 4
+    assert library.failed() == {"broken.jpg": "is not an image"}
+    hits = search(library, Query(tiny.texts(["a dog"])[0]), limit=2)
+    assert _names(hits)[0] == "more/green.png"
+    best = {hit.photo: hit for hit in search(library, Query(DOG))}["all.png"]
+    assert best.box_xyxy == TOP_RIGHT
+    assert best.name == "dog"
+    # A thing that the text names is the place, whatever its vector is like.
+    named = {hit.photo: hit for hit in search(library, Query(DOG, names=frozenset(["cat"])))}["all.png"]
+    assert (named.box_xyxy, named.name) == (LEFT, "cat")
+
+
+def test_places_are_ranked_by_themselves_beside_others_and_along_a_trace(pets: Path, tiny: Seer) -> None:
+    update(pets, tiny)
+    library = Library(pets)
+    by_region = {hit.photo: hit for hit in search(library, Query(CUP, regions=True))}
+    assert by_region["all.png"].score == pytest.approx(1, abs=1e-3)
+    assert by_region["all.png"].box_xyxy == BOTTOM_RIGHT
+    # Only one photo has a cup below a dog.
+    beside = search(library, Query(CUP, near=DOG))
+    assert beside[0].photo == "all.png"
+    assert beside[0].score > 0.9
+    assert all(hit.score < 0.5 for hit in beside[1:])
+    # In a photo that is all green a dog is everywhere: the trace says where.
+    top, bottom = (Trace([(0.6, y, 0.0), (0.9, y + 0.4, 1.0)]) for y in (0.05, 0.55))
+    places = [search(library, Query(DOG, trace=trace), limit=4) for trace in (top, bottom)]
+    boxes = [{hit.photo: hit.box_xyxy for hit in hits}["more/green.png"] for hits in places]
+    assert boxes[0] == TOP_RIGHT
+    assert boxes[1] == BOTTOM_RIGHT
+
+
+def test_only_photos_with_a_word(pets: Path, tiny: Seer) -> None:
+    update(pets, tiny)
+    library = Library(pets)
+    assert len(search(library, Query(DOG, word="dog"))) == 4
+    # A cup was found with little certainty.
+    assert search(library, Query(DOG, word="cup")) == []
+    assert search(library, Query(DOG, regions=True, word="it's")) == []
+
+
+def test_what_is_new_changed_or_gone_is_all_that_is_worked_on(pets: Path, tiny: Seer) -> None:
+    update(pets, tiny)
+    encoder = tiny.eyes.encoder  # type: ignore[attr-defined]
+    looks = encoder.looks
+    assert update(pets, tiny) == Updated(same=5, failed=1)
+    assert encoder.looks == looks
+    # Another time, the same content: nothing to look at.
+    os.utime(pets / "red.png", ns=(1, 1))
+    assert update(pets, tiny) == Updated(same=5, failed=1)
+    assert encoder.looks == looks
+    (pets / "all.png").unlink()
+    _plain(pets, "red.png", (5, 5, 250))
+    _plain(pets, "new.png", (250, 5, 5))
+    assert update(pets, tiny) == Updated(new=1, changed=1, deleted=1, same=3, failed=1)
+    assert encoder.looks == looks + 2
+    library = Library(pets)
+    assert _names(search(library, Query(CAT), 1)) == ["new.png"]
+    assert {hit.photo for hit in search(library, Query(CUP, regions=True))} == {
+        *("red.png", "new.png", "more/green.png", "more/0042.png")
+    }
+    ids = library.tables.columns("photos", ["id"])["id"].to_pylist()
+    assert set(library.tables.columns("regions", ["photo"])["photo"].to_pylist()) <= set(ids)
+
+
+def _said(folder: Path, *lines: tuple[str, str]) -> Path:
+    trace = Trace([(0.6, 0.1, 0.0), (0.9, 0.4, 2.0)])
+    path = folder / "said.jsonl"
+    narratives = [Narrative(image, text, (Utterance(text, 0, 2),), trace, annotator_id="7") for image, text in lines]
+    localized_narratives.write(path, narratives)
+    return path
+
+
+def test_what_people_said_is_found_with_the_place_they_pointed_at(pets: Path, tiny: Seer, tmp_path: Path) -> None:
+    file = _said(tmp_path, ("42", "here is a dog, and some grass"), ("777", "a cup"))
+    assert update(pets, tiny, narratives=[file]).said == 3
+    [dog, *_] = search(Library(pets), Query(DOG, said=True))
+    assert (dog.photo, dog.said, dog.who, dog.start_s) == ("more/0042.png", "here is a dog,", "7", 0.0)
+    assert dog.box_xyxy is not None
+    assert dog.box_xyxy[0] == pytest.approx(0.6, abs=0.05)
+    [cup, *_] = search(Library(pets), Query(CUP, said=True))
+    assert (cup.photo, cup.image_id) == ("", "777")  # nobody has that photo
+    assert update(pets, tiny).said == 0
+    # A file that has changed is read anew; one that is gone is forgotten.
+    _said(tmp_path, ("42", "a cat"))
+    assert update(pets, tiny).said == 1
+    assert [hit.said for hit in search(Library(pets), Query(DOG, said=True))] == ["a cat"]
+    file.unlink()
+    update(pets, tiny)
+    assert Library(pets).counts["said"] == 0
+
+
+def test_a_bad_record_is_counted_and_passed_over(pets: Path, tiny: Seer, tmp_path: Path) -> None:
+    file = _said(tmp_path, ("42", "a dog"))
+    file.write_bytes(file.read_bytes() + b'{"image_id": "1", "caption": 3, "timed_caption": [], "traces": []}\n')
+    done = update(pets, tiny, narratives=[file])
+    assert (done.said, done.bad_records) == (1, 1)
+    with pytest.raises(InvalidFile, match=r"missing\.jsonl: was not found"):
+        update(pets, tiny, narratives=[tmp_path / "missing.jsonl"])
+
+
+def test_a_narrative_is_cut_at_its_marks_and_not_too_long() -> None:
+    text = "a dog. and a very large cup of tea on a table in the sun beside it all"
+    cut = [piece.text for piece in pieces(Narrative("1", text, (Utterance(text, 0, 9),)))]
+    assert cut == ["a dog. and a very large cup of tea on a table in the", "sun beside it all"]
+    assert [piece.text for piece in pieces(Narrative("1", "only written"))] == ["only written"]
+    assert pieces(Narrative("1")) == []
+
+
+def test_one_writes_while_others_read(pets: Path, tiny: Seer) -> None:
+    update(pets, tiny)
+    before = Library(pets)
+    with _only_writer(before.folder), pytest.raises(InvalidFile, match="is being written by another process"):
+        update(pets, tiny)
+    (pets / "red.png").unlink()
+    update(pets, tiny)
+    # Who has opened it reads it as it was.
+    assert before.counts["photos"] == 4
+    assert Library(pets).counts["photos"] == 3
+
+
+def test_what_cannot_be_is_said(pets: Path, tiny: Seer, tmp_path: Path) -> None:
+    with pytest.raises(InvalidFile, match=r"is not a library \(saywhere index DIR makes one"):
+        Library(pets)
+    with pytest.raises(InvalidFile, match="is not a folder of photos"):
+        update(tmp_path / "nowhere", tiny)
+    update(pets, tiny, folder=tmp_path / "index")
+    with pytest.raises(InvalidValue, match="has 4 numbers, but the library's vectors have 3"):
+        search(Library(pets, tmp_path / "index"), Query(np.ones(4, np.float32)))
+    with pytest.raises(InvalidValue, match="not at least 1"):
+        search(Library(pets, tmp_path / "index"), Query(DOG), limit=0)
+    with pytest.raises(InvalidValue, match="ask one after the other"):
+        Query(DOG, said=True, regions=True)
+    other = seer()
+    other.eyes.encoder.fingerprint = {"encoder": "other"}  # type: ignore[attr-defined]
+    with pytest.raises(InvalidFile, match="whose vectors are not those of"):
+        update(pets, other, folder=tmp_path / "index")
+    (tmp_path / "index" / "library.json").write_text('{"format": "saywhere library", "version": 9}')
+    with pytest.raises(InvalidFile, match="is of saywhere library 9, not of saywhere library 1"):
+        Library(pets, tmp_path / "index")
+
+
+def test_damaged_tables_are_named(pets: Path, tiny: Seer) -> None:
+    update(pets, tiny)
+    for file in (pets / ".saywhere" / "regions.lance" / "data").iterdir():
+        file.write_bytes(b"nothing of the kind")
+    with pytest.raises(InvalidFile, match=r"\.saywhere: cannot be worked with: .* \(make room, or delete the folder"):
+        search(Library(pets), Query(DOG, regions=True))
+    for file in (pets / ".saywhere" / "photos.lance" / "_versions").iterdir():
+        file.write_bytes(b"nothing of the kind")
+    with pytest.raises(InvalidFile, match="cannot be worked with"):
+        Library(pets)
+
+
+def test_many_vectors_are_ordered_into_cells_and_found_as_before(
+    pets: Path, tiny: Seer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    update(pets, tiny)
+    before = search(Library(pets), Query(CUP, regions=True))
+    rng = np.random.default_rng(0)
+    for number in range(12):
+        pixels = rng.integers(0, 256, (4, 4, 3), dtype=np.uint8)
+        Image.fromarray(pixels).resize((16, 16), Image.Resampling.NEAREST).save(pets / f"{number:02}.png")
+    for name, value in (("_INDEXED_FROM", 64), ("_PER_CELL", 32)):
+        monkeypatch.setattr(sys.modules["saywhere.index.update"], name, value)
+    update(pets, tiny)
+    library = Library(pets)
+    assert [index.columns for index in library.tables["regions"].list_indices()] == [["vector"]]
+    after = search(library, Query(CUP, regions=True), limit=20)
+    assert {hit.photo for hit in before} <= {hit.photo for hit in after}
+    assert after[0].score == pytest.approx(before[0].score, abs=1e-3)
+
+
+def test_one_bit_a_number_finds_what_comparing_with_all_finds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in (("_INDEXED_FROM", 64), ("_PER_CELL", 128)):
+        monkeypatch.setattr(sys.modules["saywhere.index.update"], name, value)
+    begin(tmp_path, About("made up", {}, 16))
+    tables = LibraryTables(tmp_path, 16, create=True)
+    vectors = np.random.default_rng(0).standard_normal((600, 16))
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    state = {"size": 0, "mtime_ns": 0, "digest": "", "words": []}
+    halves = vectors.astype(np.float16)
+    region = {"name": "", "score": 1, "box": [0, 0, 1, 1]}
+    tables.add(REGIONS, ({"photo": i, **region, "vector": v} for i, v in enumerate(halves)))
+    tables.add(PHOTOS, ({"id": i, "name": f"{i}.jpg", **state, "vector": v} for i, v in enumerate(halves)))
+    order_vectors(tables)
+    library = Library(tmp_path, tmp_path)
+    for vector in vectors[:5].astype(np.float32):
+        exact = np.argsort(-(vectors @ vector))[:5]
+        assert [hit.photo for hit in search(library, Query(vector, regions=True), 5)] == [f"{i}.jpg" for i in exact]
+
+
+@pytest.mark.parametrize("module", [narratives, seen])
+def test_examples_in_docstrings_run(module: ModuleType) -> None:
+    assert doctest.testmod(module) == (0, 3 if module is narratives else 1)
+
+
+def test_killed_at_any_point_it_ends_as_if_it_had_never_stopped(tmp_path: Path) -> None:
+    path = os.pathsep.join([str(ROOT / "src"), str(ROOT)])
+    command = [sys.executable, "-m", "tests.index.kill_library", str(tmp_path), "6", "0"]
+    ran = subprocess.run(command, capture_output=True, text=True, env={**os.environ, "PYTHONPATH": path}, check=False)
+    assert ran.returncode == 0, ran.stderr
+    assert "6 kills" in ran.stdout
