@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from saywhere.core.coco_classes import COCO_CLASSES
-from saywhere.language.coco_aliases import classes_named, coco_aliases, names_class, plural
+from saywhere.language.coco_aliases import classes_named, coco_aliases, is_bare_name, names_class, plural
 
 
 def test_every_class_has_names_and_names_itself() -> None:
@@ -54,3 +54,20 @@ def test_a_name_counts_as_a_whole(caption: str, classes: set[str]) -> None:
 )
 def test_plurals(one: str, many: str) -> None:
     assert plural(one) == many
+
+
+@pytest.mark.parametrize(
+    ("text", "bare"),
+    [
+        ("a dog", True),
+        ("The hot dogs", True),
+        ("person", True),
+        ("people", True),
+        ("a woman", False),
+        ("dog on the left", False),
+        ("a unicorn", False),
+        ("", False),
+    ],
+)
+def test_a_bare_name_says_no_more_than_the_kind(text: str, bare: bool) -> None:
+    assert is_bare_name(text) == bare

@@ -160,7 +160,7 @@ def test_the_loss_is_least_for_the_box_that_fits_and_for_not_there_if_none_does(
 
 def test_a_saved_part_finds_the_same(tmp_path: Path) -> None:
     made, offered = referrer(least_there=0.25), horses()
-    made.save_pretrained(tmp_path / "part", half=False)
+    made.save_pretrained(tmp_path / "part", int8=False)
     again = Referrer.from_pretrained(tmp_path / "part")
     assert again.config == made.config
     assert again.refer(offered, "second horse", reader) == made.refer(offered, "second horse", reader)
@@ -198,8 +198,16 @@ def test_a_kind_that_is_said_not_to_be_there_is_not_looked_for_by_likeness() -> 
     own = seer(found=())
     own.parts = replace(own.parts, referrer=lambda: referrer(3, least_there=1.0))
     look = own.look(photo())
-    assert look.find("a cat") is None
-    assert look.find_alike("a cat") is not None
+    assert look.find("a red cat") is None
+    assert look.find_alike("a red cat") is not None
+
+
+def test_a_name_alone_refers_to_none_of_several_so_the_surest_thing_of_that_kind_is_meant() -> None:
+    own = seer()
+    own.parts = replace(own.parts, referrer=lambda: referrer(3, least_there=1.0))
+    look = own.look(photo())
+    assert look.find("the cat") == look.find_alike("the cat")
+    assert look.find("the red cat") is None
 
 
 def test_what_is_no_thing_is_still_found_by_likeness() -> None:
@@ -221,4 +229,4 @@ def test_a_part_for_other_vectors_is_refused() -> None:
     own = seer()
     own.parts = replace(own.parts, referrer=lambda: referrer(5))
     with pytest.raises(InvalidValue, match="5 numbers"):
-        own.look(photo()).find("a cat")
+        own.look(photo()).find("a red cat")

@@ -203,6 +203,19 @@ def classes_named(text: str) -> frozenset[str]:
     return frozenset(found)
 
 
+def is_bare_name(text: str) -> bool:
+    """Whether a text is the name of a class and says no more: "a dog", but not "the brown dog"; nor "a woman", which
+    says who of all persons is meant.
+
+    >>> is_bare_name("the dogs"), is_bare_name("a brown dog"), is_bare_name("a girl")
+    (True, False, False)
+    """
+    words = tuple(_WORD.findall(text.lower().replace("’", "'")))
+    name = words[1:] if words[:1] in (("a",), ("an",), ("the",)) else words
+    classes = _classes_of().get(name, frozenset())
+    return bool(classes) and ("person" not in classes or name in (("person",), ("people",)))
+
+
 def names_class(text: str, class_name: str) -> bool:
     """Whether a caption names this class of COCO."""
     return class_name in classes_named(text)

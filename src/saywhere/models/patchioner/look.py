@@ -14,7 +14,7 @@ from PIL import Image
 from saywhere.core import Box, Caption, InvalidValue, Region, WholeImage
 from saywhere.core.caption import OBJECT
 from saywhere.core.types import Floats32
-from saywhere.language.coco_aliases import classes_named
+from saywhere.language.coco_aliases import classes_named, is_bare_name
 from saywhere.language.vocabulary import plain_words
 from saywhere.models.common.overlaps import pointed
 from saywhere.models.face import Answer, Look, check_level, words_to_find
@@ -172,7 +172,8 @@ class SeerLook(Look):
     def _find(self, text: str, vector: Floats32, place: str = "", said: str = "") -> PhraseBox | None:
         """said: the text with all that is said of the place, for a seer that learnt to find expressions."""
         referrer = self.seer.referrer
-        if referrer is None or not plain_words(said or text):
+        # A name alone refers to none of several: the surest thing of that kind is meant.
+        if referrer is None or not plain_words(said or text) or is_bare_name(said or text):
             return self._find_alike(text, vector, place)
         referred = referrer.refer(self._candidates, said or text, self.seer.texts)
         if referrer.is_there(referred):

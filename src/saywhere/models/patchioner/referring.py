@@ -210,9 +210,10 @@ class Referrer:
         )
         return boxes, said
 
-    def save_pretrained(self, folder: str | Path, *, half: bool = True) -> None:
+    def save_pretrained(self, folder: str | Path, *, int8: bool = True) -> None:
+        """int8: in a byte a number, else in float32."""
         files = {VOCABULARY: self.vocabulary.to_json().encode()}
-        save_part(folder, _KIND, asdict(self.config), self.net.state_dict(), files, half=half)
+        save_part(folder, _KIND, asdict(self.config), self.net.state_dict(), files, int8=int8)
 
     @classmethod
     def from_pretrained(cls, source: str | Path) -> Referrer:
