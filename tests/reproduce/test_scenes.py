@@ -53,6 +53,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Results]:
     with pytest.MonkeyPatch.context() as patch:
         # Networks that learnt nothing need no converged probes.
         patch.setattr(probing, "_MAX_ITERATIONS", 10)
+        patch.setattr(ScenesExperiment, "decides_from", 1)
         return out, PLAN.run(out, quiet)
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from saywhere import loading
-from saywhere.cli.console import out, stages, tell_claims
+from saywhere.cli.console import out, stages, tell_claims, tell_plan
 
 if TYPE_CHECKING:
     from saywhere.models.patchioner.seer import Seer
@@ -27,10 +27,13 @@ Workers = Annotated[int, typer.Option(min=1, help="How many processes to use, ea
 
 
 def _run(experiment: Experiment, output: Path) -> Results:
-    """Run, and say each verdict and where the report is."""
+    """Say the plan, run, and say each verdict and where the report is."""
+    tell_plan(experiment.departures(), experiment.settings())
     with stages() as progress:
         results = experiment.run(output, progress)
     tell_claims(results.claims)
+    if not experiment.decides:
+        out.print("no claim is judged: the run is too short to decide one", markup=False)
     out.print(f"report: {output / 'report.html'} and {output / 'report.md'}", markup=False)
     return results
 
@@ -44,15 +47,31 @@ def mitr(
     data: Annotated[
         Path | None, typer.Option(help="Use this folder of `saywhere prepare` instead of the simulated world.")
     ] = None,
+    seeds: Annotated[int | None, typer.Option(min=1, help="How many seeds each row learns with.")] = None,
+    steps: Annotated[int | None, typer.Option(min=1, help="How many steps each row learns.")] = None,
+    batch: Annotated[int | None, typer.Option(min=2, help="How many narratives a step learns from.")] = None,
+    width: Annotated[int | None, typer.Option(min=1, help="Width of the networks.")] = None,
+    heads: Annotated[int | None, typer.Option(min=1, help="Heads of attention.")] = None,
+    lr: Annotated[float | None, typer.Option(min=0, help="Learning rate.")] = None,
+    beams: Annotated[int | None, typer.Option(min=1, help="How many beams write captions.")] = None,
+    test: Annotated[int | None, typer.Option(min=1, help="How many narratives to test on.")] = None,
+    hidden: Annotated[
+        float | None, typer.Option(min=0, max=1, help="Share of the boxes before that Task 1 does not see.")
+    ] = None,
 ) -> None:
     """MITR's Tables 2, 3 and 5 (with --full also 6, 7 and 8) in the simulated world, with a verdict for each claim.
 
     What is done already in the output folder is not done again, so an interrupted run goes on where it was.
     """
+    from dataclasses import replace
+
     from saywhere.reproduce.mitr import MitrExperiment
 
-    made = MitrExperiment.quick if quick else MitrExperiment
-    _run(made(workers=workers, full=full, data=data), output)
+    made = (MitrExperiment.quick if quick else MitrExperiment)(workers=workers, full=full, data=data)
+    given = {"steps": steps, "batch": batch, "width": width, "heads": heads, "lr": lr, "beams": beams, "test": test}
+    given["hidden"] = hidden
+    scale = replace(made.scale, **{name: value for name, value in given.items() if value is not None})
+    _run(replace(made, scale=scale, seeds=made.seeds if seeds is None else tuple(range(seeds))), output)
 
 
 @app.command()
@@ -205,6 +224,31 @@ def render(
 
     write(folder)
     out.print(f"report: {folder / 'report.html'} and {folder / 'report.md'}", markup=False)
+
+
+@app.command()
+def check(
+    folder: Annotated[Path, typer.Argument(help="A report's folder, or one with several.", show_default=False)],
+    mark: Annotated[
+        bool, typer.Option("--mark", help="Let reports whose code has changed say that older code made them.")
+    ] = False,
+    note: Annotated[str, typer.Option(help="What is known to be wrong with them, for --mark.")] = "",
+) -> None:
+    """Say which reports no longer fit the code; fail if one does and does not say so itself."""
+    from saywhere.core.errors import InvalidFile
+    from saywhere.reproduce.freshness import kept_reports, mark_older, problems
+
+    reports = kept_reports(folder)
+    if not reports:
+        raise InvalidFile(folder, "holds no report", "name a folder with numbers.json, or one of such folders")
+    wrong = False
+    for report in reports:
+        said = mark_older(report, note) if mark else ""
+        found = list(problems(report))
+        wrong |= bool(found)
+        out.print(f"{report.name}: {' '.join(found) or said or 'as it should be'}", markup=False)
+    if wrong:
+        raise typer.Exit(1)
 
 
 def open_writers(model: str) -> dict[str, Seer]:

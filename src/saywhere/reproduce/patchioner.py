@@ -38,7 +38,7 @@ from saywhere.reproduce.patchioner_measure import (
     own_gap,
     references_of,
 )
-from saywhere.reproduce.results import Example, Results
+from saywhere.reproduce.results import Departure, Example, Results
 from saywhere.reproduce.tables import MeasureColumn, ModelRow, Table
 from saywhere.vision import CachedEncoder
 
@@ -134,7 +134,19 @@ class PatchionerExperiment(Experiment):
     @classmethod
     def quick(cls, *, limit: int | None = None, **changes: Any) -> PatchionerExperiment:
         """Few photos and a short bridge: it shows that everything runs."""
-        return cls(limit=min(limit or _QUICK_PHOTOS, _QUICK_PHOTOS), bridge_steps=_QUICK_BRIDGE_STEPS, **changes)
+        few = min(limit or _QUICK_PHOTOS, _QUICK_PHOTOS)
+        return cls(limit=few, bridge_steps=_QUICK_BRIDGE_STEPS, is_quick=True, **changes)
+
+    def departures(self) -> list[Departure]:
+        seer = next(iter(self.seers.values()))
+        encoder = m.eyes_of(seer).encoder.fingerprint
+        return [
+            Departure("encoder", str(encoder.get("name", encoder)), "DINOv2-reg ViT-B/14 at 518 px with Talk2DINO"),
+            Departure("memory", f"{len(m.writer_of(seer).bank):,} sentences", "566,747 captions of COCO train"),
+            Departure("writers", ", ".join(self.seers), "DeCap's decoder of 4 layers, learnt from text alone"),
+            Departure("photos", "held-out COCO val2017, at most 384 px", "COCO Karpathy test; Visual Genome for boxes"),
+            Departure("captions of boxes", "judged by the class that they name", "mAP and CIDEr on Visual Genome"),
+        ]
 
     def results(self, out: Path, progress: Progress) -> Results:
         began_s = time.monotonic()

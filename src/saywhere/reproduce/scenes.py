@@ -16,7 +16,7 @@ from saywhere.models.oscar.task import as_oscar
 from saywhere.reproduce import scenes_measure as m
 from saywhere.reproduce.claims import PAPER, Claim, ClaimPlan, judge_measures, judge_plan
 from saywhere.reproduce.experiment import RowPlan, TrainedExperiment, TrainingJob, by_row, titles_of
-from saywhere.reproduce.results import Results
+from saywhere.reproduce.results import Departure, Results
 from saywhere.reproduce.scenes_data import LEVELS, OBJECT, SCENE, ScenesWorld, prepare_scenes_world
 from saywhere.reproduce.scenes_figures import (
     AFTER,
@@ -155,10 +155,22 @@ class ScenesExperiment(TrainedExperiment[SceneRow, SceneMeasures]):
         """A few minutes: one seed, little of everything. It shows that everything runs, and decides nothing."""
         world = ScenesWorld(train=700, validation=60, test=200, eye_scenes=300, eye_steps=80)
         scale = ScenesScale(steps=400, tuning=150, measure=MeasureScale(attended=60, rare_images=4, probe_seeds=1))
-        return cls(seeds=(0,), world=world, scale=scale, shown=4, **changes)
+        return cls(seeds=(0,), world=world, scale=scale, shown=4, is_quick=True, **changes)
 
     def settings(self) -> dict[str, Any]:
         return {"seeds": self.seeds, "world": self.world, "run": self.scale}
+
+    def departures(self) -> list[Departure]:
+        scale = self.scale
+        learnt = "every word at once, each from its own [MASK]" if scale.every_word else "at most 3 hidden words"
+        return [
+            Departure("images", "drawn scenes", "COCO photographs; scene captions of HL"),
+            Departure("regions and tags", "all things' true boxes and names, and nine windows", "VinVL's detector"),
+            Departure("network", f"{scale.layers} layers of width {scale.width}, from nothing", "VinVL: 12 of 768"),
+            Departure("captions learnt from", learnt, "15 % of words hidden, at most 3"),
+            Departure("tuning", f"{scale.tuning:,} steps of {scale.batch}", "10 epochs of 32"),
+            Departure("seeds", str(len(self.seeds)), "not stated"),
+        ]
 
     def jobs(self, out: Path, progress: Progress) -> list[TrainingJob[SceneRow]]:
         prepare_scenes_world(out / "data", self.world, progress)

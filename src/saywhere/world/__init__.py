@@ -6,7 +6,7 @@ from saywhere.world.dataset import SPLITS, WORLD_VERSION, WorldSettings, make
 from saywhere.world.english import kinds_named
 from saywhere.world.kinds import CATEGORIES, KINDS, STUFF, Kind
 from saywhere.world.making import make_scene, scenes
-from saywhere.world.narrators import DATASET_ID, NARRATORS, Narration, narrate
+from saywhere.world.narrators import DATASET_ID, NARRATORS, Narration, narrate, point_again
 from saywhere.world.places import PLACES, Place
 from saywhere.world.questions import CHANGED_PRIORS, TYPES, Priors, SceneQuestion, ask, candidates, choose
 from saywhere.world.referring import SceneReference, references
@@ -56,6 +56,7 @@ __all__ = [
     "narrate",
     "narrate_video",
     "object_captions",
+    "point_again",
     "references",
     "relations",
     "run_lengths",
