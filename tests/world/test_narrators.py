@@ -43,7 +43,7 @@ def test_the_same_words_can_be_pointed_at_again_nearly_as_before(told: list[tupl
         first, second, third = (one.word_boxes().located_xyxy for one in (narration.narrative, again, other.narrative))
         near.append(lbm(first, second))
         far.append(lbm(first, third))
-    assert np.mean(near) < 0.6 * np.mean(far)
+    assert np.mean(near) < 0.8 * np.mean(far)
 
 
 def test_a_mention_names_the_kind_it_refers_to(told: list[tuple[Scene, Narration]]) -> None:

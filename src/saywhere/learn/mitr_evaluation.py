@@ -1,4 +1,4 @@
-"""What a MITR or one of its baselines makes of held-out narratives, and how good that is: `saywhere eval` and reports."""
+"""What a MITR or a baseline makes of held-out narratives, and how good that is: for `saywhere eval` and reports."""
 
 from __future__ import annotations
 

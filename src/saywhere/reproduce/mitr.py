@@ -244,7 +244,7 @@ class MitrExperiment(MitrTraining):
         prepared = Prepared(self.data or out / "data")
         tables = self.tables(prepared)
         scores, remarks = self.scores(measured, progress)
-        rows = {key for key, _ in scores}
+        rows = {key for key, _ in scores if key in ROWS}
         if self.full and not is_world(prepared):
             remarks.append("Table 6 is left out: these narratives come without captions that are guided by boxes.")
         made, first = [], self.seeds[0]
