@@ -191,7 +191,7 @@ def _vectors(index: int) -> list[NDArray[np.float32]]:
 
 
 def _hints(vectors: Callable[[int], list[NDArray[np.float32]]] = _vectors, **settings: object) -> Hints:
-    return Hints(HintSettings(**settings), range(_COUNT), vectors)  # type: ignore[arg-type]
+    return Hints(HintSettings(**{"tie": 0.0, **settings}), range(_COUNT), vectors)  # type: ignore[arg-type]
 
 
 def _told(hints: Hints, indices: Sequence[int], seed: int = 0) -> Tensor:

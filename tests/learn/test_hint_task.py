@@ -86,14 +86,14 @@ _NO_DROPOUT = {"dropout": 0.0, "answer_dropout": 0.0}
 
 
 def _vqa(folder: Path, **hint: object) -> HintVqaTask:
-    settings = HintSettings(**hint)  # type: ignore[arg-type]
+    settings = HintSettings(**{"tie": 0.0, **hint})  # type: ignore[arg-type]
     return HintVqaTask(
         HintVqaSection(embedding=6, width=12, hint=settings, **_NO_DROPOUT), UpDownDataSection(folder=folder)
     )
 
 
 def _caption(folder: Path, hint_words: int = 1, **hint: object) -> HintCaptionTask:
-    settings = HintSettings(**hint)  # type: ignore[arg-type]
+    settings = HintSettings(**{"tie": 0.0, **hint})  # type: ignore[arg-type]
     section = HintCaptionSection(embedding=6, width=12, attention=6, dropout=0.0, hint=settings, hint_words=hint_words)
     return HintCaptionTask(section, UpDownDataSection(folder=folder))
 

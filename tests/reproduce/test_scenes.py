@@ -33,7 +33,7 @@ from saywhere.reproduce.scenes_measure import HeldOutScenes, MeasureScale, Scene
 from saywhere.world import PLACES, kinds_named, make_scene, object_captions
 
 WORLD = ScenesWorld(train=110, validation=12, test=60, captions=2, eye_scenes=8, eye_steps=2, eye_size=16)
-MEASURE = MeasureScale(attended=12, rare=2, rare_images=3, probe_seeds=1)
+MEASURE = MeasureScale(attended=12, rare=2, rare_images=3, probe_seeds=1, shuffles=19)
 PLAN = ScenesExperiment(
     seeds=(0,),
     workers=0,
@@ -74,7 +74,7 @@ def test_every_table_has_every_measure_of_every_row(made: tuple[Path, Results]) 
 
 def test_every_claim_has_a_verdict_and_controls_stand_beside_the_papers(made: tuple[Path, Results]) -> None:
     claims = made[1].claims
-    assert len(claims) == len(CLAIMS) + 3
+    assert len(claims) == len(CLAIMS) + 4
     assert {claim.verdict for claim in claims} <= {"held", "not held", "undecided"}
     assert {claim.source for claim in claims} == {CONTROL, "paper"}
 

@@ -91,6 +91,25 @@ def published(
 
 
 @app.command()
+def oscar(
+    checkpoint: Annotated[
+        Path, typer.Argument(help="A published Oscar or VinVL: config.json, vocab.txt, pytorch_model.bin.")
+    ],
+    output: Annotated[Path, typer.Option("--out", "-o", help="Folder to write the network to.")] = Path("out/oscar"),
+) -> None:
+    """A published Oscar or VinVL as a network of ours, to caption with, to tune on scenes and to look inside.
+
+    Tune it by recipes/oscar-scene.toml with model.start=FOLDER; the checkpoint's own folder will do there, too.
+    """
+    from saywhere.models.oscar.released import oscar_from_released
+
+    network = oscar_from_released(checkpoint)
+    network.save_pretrained(output)
+    shape = network.config
+    out.print(f"{output}: {shape.layers} layers of width {shape.width}, regions of {shape.region_size}", markup=False)
+
+
+@app.command()
 def base(
     data: Annotated[
         Path,

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -13,6 +15,7 @@ from saywhere.cli.console import out, stages, tell_claims, tell_plan
 if TYPE_CHECKING:
     from saywhere.models.patchioner.seer import Seer
     from saywhere.reproduce.experiment import Experiment
+    from saywhere.reproduce.patchioner_data import RegionItem
     from saywhere.reproduce.results import Results
 
 app = typer.Typer(
@@ -184,6 +187,75 @@ def patchioner(
     made = PatchionerExperiment.quick if quick else PatchionerExperiment
     _run(made(seers=open_writers(model), data=data, photos=photos, limit=limit), output)
     out.print(f"photos: {output / PHOTOS_PAGE}", markup=False)
+
+
+@app.command()
+def dense(
+    regions: Annotated[
+        Path,
+        typer.Argument(
+            help="Described boxes: Visual Genome's regions, RefCOCO's refs, or JSON: image → [{box_xyxy, caption}, …].",
+            show_default=False,
+        ),
+    ],
+    photos: Annotated[Path, typer.Option(help="Folder with the photos.")],
+    beside: Annotated[
+        Path | None, typer.Option(help="Visual Genome's image data, or the COCO instances that refs are about.")
+    ] = None,
+    output: Out = Path("out/dense"),
+    model: Annotated[str, typer.Option("--model", "-m", help="Model: a name, a folder, or owner/name on the hub.")] = (
+        loading.BASE
+    ),
+    limit: Annotated[int | None, typer.Option(min=1, help="Use only this many boxes, the first ones.")] = None,
+    quick: Annotated[bool, typer.Option("--quick", help="Caption 60 boxes: a check, not a result.")] = False,
+) -> None:
+    """Dense captioning: mAP and caption measures of true boxes, by every way to weigh patches, and of crops."""
+    from saywhere.reproduce.region_captions import read_dense
+
+    read = partial(read_dense, regions, beside)
+    _caption_regions("dense", read, photos, output, model, limit, quick)
+
+
+@app.command()
+def traces(
+    benchmark: Annotated[Path, typer.Argument(help="What `saywhere build trace-benchmark` wrote.", show_default=False)],
+    photos: Annotated[Path, typer.Option(help="Folder with the photos.")],
+    output: Out = Path("out/traces"),
+    model: Annotated[str, typer.Option("--model", "-m", help="Model: a name, a folder, or owner/name on the hub.")] = (
+        loading.BASE
+    ),
+    limit: Annotated[int | None, typer.Option(min=1, help="Use only this many traces, the first ones.")] = None,
+    quick: Annotated[bool, typer.Option("--quick", help="Caption 60 traces: a check, not a result.")] = False,
+) -> None:
+    """Trace captioning: caption measures of traces and their sentences, by every way to weigh patches, and of crops."""
+    from saywhere.reproduce.region_captions import read_traces
+
+    _caption_regions("traces", partial(read_traces, benchmark), photos, output, model, limit, quick)
+
+
+def _caption_regions(
+    kind: Literal["dense", "traces"],
+    read: Callable[..., tuple[list[RegionItem], dict[str, int]]],
+    photos: Path,
+    output: Path,
+    model: str,
+    limit: int | None,
+    quick: bool,
+) -> None:
+    from saywhere.cli.data import find_photo
+    from saywhere.cli.seeing import opened
+    from saywhere.reproduce.region_captions import RegionCaptionExperiment, first_regions
+
+    items, left_out = read(lambda image: find_photo(photos, image) is not None)
+    chosen = first_regions(items, limit, quick)
+    files = {item.image_id: path for item in chosen if (path := find_photo(photos, item.image_id)) is not None}
+    experiment = RegionCaptionExperiment(
+        kind=kind, model=opened(model, "caption"), items=chosen, photos=files, left_out=left_out, is_quick=quick
+    )
+    [table] = _run(experiment, output).tables
+    for row in table.rows:
+        said = "  ".join(f"{column.name} {row.mean(column.name):.3f}" for column in table.columns)
+        out.print(f"{said}  {row.name}", markup=False)
 
 
 @app.command()

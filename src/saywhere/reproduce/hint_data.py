@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,6 +42,8 @@ from saywhere.world import (
 )
 
 PRIORS = {"mild": MILD_PRIORS, "strong": CHANGED_PRIORS}
+CHANGED_TYPES = "changed_types"
+"""Where a folder of questions lists the question types whose priors change."""
 DEVELOPMENT, BALANCED = "development", "balanced"
 """Splits of questions: validation's images with the test's priors, and training's images with both."""
 SPLITS = {"train": "train", "validation": "validation", "test_same": "same", CHANGED: "changed"}
@@ -94,7 +97,7 @@ def prepare_hint_world(folder: Path, scale: HintWorld, progress: Progress) -> No
         questions += _world_questions(scenes, split, images, scale, progress)
         captions += _world_captions(scenes, split, images, scale)
         first += count
-    about = {"world": asdict(scale)}
+    about = {"world": asdict(scale), CHANGED_TYPES: sorted(PRIORS[scale.priors]["train"])}
     save_questions(folder / "questions", images, questions, about, least_count=5)
     save_captions(folder / "captions", images, captions, about, least_word_count=3)
 
@@ -169,12 +172,13 @@ def prepare_hint_photos(
     if not known:
         raise InvalidValue("photos", f"none of the {len(listed):,} photos with boxes is in {coco.photos}")
     seen = see_photos([files[image] for image in known], folder / "regions", progress, workers)
-    questions = _questions(known, told, side_of, seen, rng, scale.odds)
+    questions, changed = _questions(known, told, side_of, seen, rng, scale.odds)
     questions += _of_pope(coco.pope, known, side_of, seen)
     captions = list(_captions(known, told, side_of, seen))
     missing = len(listed) - len(known)
-    about = {"photos": {**asdict(scale), "kept": len(known), "without a photo or not wanted": missing}}
+    about: dict[str, Any] = {"photos": {**asdict(scale), "kept": len(known), "without a photo or not wanted": missing}}
     about["photos"]["bad boxes"] = len(bad)
+    about[CHANGED_TYPES] = changed
     save_questions(folder / "questions", seen, questions, about, least_count=5)
     save_captions(folder / "captions", seen, captions, about, least_word_count=4)
 
@@ -203,7 +207,8 @@ def _questions(
     seen: Mapping[str, RegionFeatures],
     rng: np.random.Generator,
     odds: float,
-) -> list[PreparedQuestion]:
+) -> tuple[list[PreparedQuestion], list[str]]:
+    """The questions, and the types whose priors change."""
     asked = list(ask(known.values(), rng, told))
     split = split_by_priors([asked_of(one) for one in asked], rng, PriorSettings(odds=odds), side_of=side_of)
     named = [
@@ -211,7 +216,8 @@ def _questions(
         for side, chosen in split.sides.items()
         for i in chosen
     ]
-    return [_prepared(one, name, f"{name}-{number}", seen) for number, (one, name) in enumerate(named)]
+    prepared = [_prepared(one, name, f"{name}-{number}", seen) for number, (one, name) in enumerate(named)]
+    return prepared, sorted(report.question_type for report in split.types if report.changed)
 
 
 def _of_pope(

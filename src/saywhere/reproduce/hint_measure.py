@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -40,15 +40,13 @@ from saywhere.models.updown import (
 )
 from saywhere.models.updown.prepared import CaptionItems, QuestionItems
 from saywhere.models.updown.task import answer_sums, as_captioner, as_vqa, caption_sums
-from saywhere.reproduce.hint_data import POPE
+from saywhere.reproduce.hint_data import CHANGED_TYPES, POPE
 from saywhere.reproduce.tables import MeasureColumn
 
 Measured = dict[str, float]
 _AT_ONCE = 100
 MATTERS = 0.5
 """A region matters to people from this importance on: it and what is asked about are mostly the same."""
-_CHANGE = 0.1
-"""Priors change if they are so far apart, in total variation."""
 _CURVE_STEPS = 8
 
 ANSWER_TYPES = ("yes/no", "number", "other")
@@ -117,26 +115,7 @@ def accuracies(model: UpDnVqa, splits: dict[str, QuestionItems]) -> Measured:
 
 def changed_types(questions: Questions) -> set[str]:
     """Question types whose answers are distributed otherwise in the test of changed priors than in training."""
-    shares = {name: _answer_shares(questions.split(name)) for name in ("train", "changed")}
-    return {
-        kind
-        for kind, train in shares["train"].items()
-        if (changed := shares["changed"].get(kind))
-        and sum(abs(train.get(answer, 0.0) - changed.get(answer, 0.0)) for answer in train | changed) / 2 > _CHANGE
-    }
-
-
-def _answer_shares(items: QuestionItems) -> dict[str, dict[str, float]]:
-    """Question type → answer → share of its questions whose most frequent answer it is."""
-    counts: dict[str, Counter[str]] = {}
-    for i in range(len(items)):
-        one = items.question(i)
-        counts.setdefault(one.question_type, Counter())[_commonest(one.answers)] += 1
-    return {kind: {a: n / some.total() for a, n in some.items()} for kind, some in counts.items()}
-
-
-def _commonest(answers: Sequence[str]) -> str:
-    return max(sorted(set(answers)), key=list(answers).count)
+    return set(questions.about[CHANGED_TYPES])
 
 
 def primary_accuracy(model: UpDnVqa, questions: Questions, items: QuestionItems) -> Measured:

@@ -17,6 +17,8 @@ from saywhere.world import make_scene, narrate, point_again
 
 BLIND, CEILING = "blind", "ceiling"
 _ANOTHER = 1
+NARRATORS = 15
+"""So many point at the same words again."""
 _EVERYWHERE = np.array([[0.0, 0.0, 1.0, 1.0]])
 
 
@@ -65,12 +67,13 @@ def blind_scores(prepared: Prepared, items: NarrativeItems, metrics: CaptionMetr
 
 
 def ceiling_scores(prepared: Prepared, items: NarrativeItems, metrics: CaptionMetrics) -> dict[str, dict[str, float]]:
-    """Test → measure → value of another simulated narrator of the same scenes, in the world alone.
+    """Test → measure → value of simulated narrators of the same scenes, in the world alone.
 
-    In Task 1 the narrator says the same words and points anew; in Task 3 the words are the narrator's own.
+    In Task 1 they say the same words and point anew; the median of their boxes is about the nearest that any guess can
+    come, and nearer than one narrator comes to another. In Task 3 there is one, and the words are the narrator's own.
     """
     same, own = zip(*_narrated_again(prepared, items), strict=True)
-    pointed = [_boxes(one, items[i], prepared) for i, one in enumerate(same)]
+    pointed = [_median(some, items[i], prepared) for i, some in enumerate(same)]
     texts = {str(i): _text(one, items[i], prepared) for i, one in enumerate(own)}
     traces = [_located(one) for one in own]
     truths = [one.boxes[one.located][:, :4].astype(np.float64) for one in items]
@@ -78,19 +81,27 @@ def ceiling_scores(prepared: Prepared, items: NarrativeItems, metrics: CaptionMe
     return {"trace": distances(pointed, list(items)), "joint": metrics.scores(texts) | found}
 
 
-def _narrated_again(prepared: Prepared, items: NarrativeItems) -> Iterator[tuple[Narrative, Narrative]]:
-    """Of each scene: its narration pointed at anew, and another one."""
+def _narrated_again(prepared: Prepared, items: NarrativeItems) -> Iterator[tuple[list[Narrative], Narrative]]:
+    """Of each scene: its narration pointed at anew by several, and another one."""
     world = prepared.about["world"]
     seed, size = int(world["seed"]), int(world["size"])
     for i in range(len(items)):
         scene = make_scene(seed, int(items.image_name(i)), size)
         told = narrate(scene, seed)
-        yield point_again(scene, told, seed, _ANOTHER), narrate(scene, seed, part=_ANOTHER).narrative
+        again = [point_again(scene, told, seed, part) for part in range(1, NARRATORS + 1)]
+        yield again, narrate(scene, seed, part=_ANOTHER).narrative
 
 
-def _boxes(narrative: Narrative, item: NarrativeExample, prepared: Prepared) -> NDArray[np.float64]:
-    one = example_of(item.image, narrative, prepared.vocabulary)
-    return np.where(one.located[:, None], one.boxes[:, :4], _EVERYWHERE).astype(np.float64)[: len(item.words)]
+def _median(narratives: Sequence[Narrative], item: NarrativeExample, prepared: Prepared) -> NDArray[np.float64]:
+    """(T, 4) the middle of where several pointed at each word; the whole image where none did."""
+    every = []
+    for narrative in narratives:
+        one = example_of(item.image, narrative, prepared.vocabulary)
+        every.append(np.where(one.located[:, None], one.boxes[:, :4], np.nan)[: len(item.words)])
+    boxes = np.stack(every)
+    nobody = np.isnan(boxes).all(axis=(0, 2))
+    boxes[:, nobody] = _EVERYWHERE
+    return np.asarray(np.nanmedian(boxes, axis=0), dtype=np.float64)
 
 
 def _text(narrative: Narrative, item: NarrativeExample, prepared: Prepared) -> str:

@@ -33,7 +33,7 @@ END = 49407
 _MOST_WORDS = 30
 _NETWORK, _PREFIX = "decoder.", "clip_project.model.0."
 # Buffers and copies that a checkpoint may hold beside what is learnt.
-_NOT_LEARNT = ("attn.bias", "attn.masked_bias", "lm_head.weight")
+_NOT_LEARNT = (".attn.bias", ".attn.masked_bias", "lm_head.weight")
 
 
 class ReleasedDecoder(nn.Module):
