@@ -44,7 +44,7 @@ def quiet(doing: str, done: int, total: int) -> None:
 
 @dataclass
 class Names:
-    """A model that names the colour in the middle of what it is asked about; weighed otherwise, it names none."""
+    """A model that names the colour in the middle of what it is asked about; weighed otherwise, it names nothing."""
 
     name: str = "names"
     levels: tuple[str, ...] = ("object",)
@@ -66,7 +66,7 @@ class NamesLook(Look):
         for region in regions:
             x = 0.5 if isinstance(region, WholeImage) else (rc._bounds(region)[0] + rc._bounds(region)[2]) / 2
             r, _, b = self.image.getpixel((min(int(x * self.image.width), self.image.width - 1), 5))  # type: ignore[misc]
-            text = "a thing" if self.blind or r == b else TEXTS["red" if r > b else "blue"]
+            text = "something else" if self.blind or r == b else TEXTS["red" if r > b else "blue"]
             found.append(Caption(text, -1.0, region))
         return found
 

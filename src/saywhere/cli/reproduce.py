@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -71,8 +71,8 @@ def mitr(
     from saywhere.reproduce.mitr import MitrExperiment
 
     made = (MitrExperiment.quick if quick else MitrExperiment)(workers=workers, full=full, data=data)
-    given = {"steps": steps, "batch": batch, "width": width, "heads": heads, "lr": lr, "beams": beams, "test": test}
-    given["hidden"] = hidden
+    given: dict[str, Any] = {"steps": steps, "batch": batch, "width": width, "heads": heads, "lr": lr, "beams": beams}
+    given |= {"test": test, "hidden": hidden}
     scale = replace(made.scale, **{name: value for name, value in given.items() if value is not None})
     _run(replace(made, scale=scale, seeds=made.seeds if seeds is None else tuple(range(seeds))), output)
 

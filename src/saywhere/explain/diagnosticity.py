@@ -267,8 +267,8 @@ def shuffled(one: ObjectAttention, generator: np.random.Generator) -> ObjectAtte
 
 
 class _ShuffleNull:
-    """What `attended_objects` gives of images that are `shuffled`, hundreds of times over: names, and in how many images
-    each is seen, stay as they are, so that only shares are drawn and added."""
+    """What `attended_objects` gives of images that are `shuffled`, hundreds of times over: names, and in how many
+    images each is seen, stay as they are, so that only shares are drawn and added."""
 
     def __init__(self, looked: Sequence[ObjectAttention], by: By, min_images: int) -> None:
         usual = attended_objects(looked, by, min_images)

@@ -52,7 +52,7 @@ def overlap_importance(boxes_xyxy: ArrayLike, asked_xyxy: ArrayLike) -> Floats:
     boxes, asked = owned(boxes_xyxy, "regions", (None, 4)), owned(asked_xyxy, "asked boxes", (None, 4))
     if not len(asked):
         raise InvalidValue("asked boxes", "there are none to look at")
-    importance = np.round(box_iou(boxes, asked).max(axis=1) / TIE) * TIE
+    importance: Floats = np.round(box_iou(boxes, asked).max(axis=1) / TIE) * TIE
     importance[whole_image(boxes)] = np.nan
     return importance
 

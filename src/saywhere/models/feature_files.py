@@ -156,8 +156,8 @@ class H5Records(Records):
                 raise self.missing(image_id)
             names = {k: next((n for n in stack if n in file), None) for k, stack in _H5_STACKS.items()}
             return {kind: np.asarray(file[name][index[image_id]]) for kind, name in names.items() if name}
-        if names := self._flat().get(image_id):
-            return {name.removeprefix(f"{image_id}_"): np.asarray(file[name]) for name in names}
+        if parts := self._flat().get(image_id):
+            return {name.removeprefix(f"{image_id}_"): np.asarray(file[name]) for name in parts}
         if image_id not in file:
             raise self.missing(image_id)
         found = file[image_id]

@@ -134,7 +134,8 @@ def blind_measures(questions: Questions) -> Measured:
         by_text.setdefault(one.text.lower(), Counter()).update(one.answers)
         by_type.setdefault(one.question_type, Counter()).update(one.answers)
     everything: Counter[str] = sum(by_type.values(), Counter())
-    kinds, found = changed_types(questions), {}
+    kinds = changed_types(questions)
+    found: Measured = {}
     for name in ("changed", "same", "train"):
         right: dict[str, list[float]] = {}
         items = questions.split(name)

@@ -213,16 +213,16 @@ def cropped(photo: Image.Image, region: Region) -> Image.Image:
     """The rectangle around a region, at least a few pixels wide and high."""
     left, top, right, bottom = _bounds(region)
     width, height = photo.size
-    x = sorted((min(int(left * width), width - 1), min(int(np.ceil(right * width)), width)))
-    y = sorted((min(int(top * height), height - 1), min(int(np.ceil(bottom * height)), height)))
-    x, y = (_widened(*pair, limit) for pair, limit in ((x, width), (y, height)))
+    x, y = _span(left, right, width), _span(top, bottom, height)
     return photo.crop((x[0], y[0], x[1], y[1]))
 
 
-def _widened(low: int, high: int, limit: int) -> list[int]:
-    missing = max(0, min(_LEAST_CROP_PX, limit) - (high - low))
-    low = max(0, low - missing // 2)
-    return [max(0, min(low, limit - (high - low) - missing)), min(limit, max(high, low + min(_LEAST_CROP_PX, limit)))]
+def _span(low: float, high: float, limit: int) -> tuple[int, int]:
+    """The pixels from one fraction of a side to another, a few of them at least."""
+    first, last = int(low * limit), int(np.ceil(high * limit))
+    size = min(max(last - first, _LEAST_CROP_PX), limit)
+    start = max(0, min(first - (size - (last - first)) // 2, limit - size))
+    return start, start + size
 
 
 def _bounds(region: Region) -> tuple[float, float, float, float]:
@@ -230,7 +230,8 @@ def _bounds(region: Region) -> tuple[float, float, float, float]:
         return region.xyxy
     if isinstance(region, Trace):
         xy = np.clip(region.points[:, :2], 0, 1)
-        return (*map(float, xy.min(axis=0)), *map(float, xy.max(axis=0)))
+        left, top, right, bottom = (*xy.min(axis=0).tolist(), *xy.max(axis=0).tolist())
+        return left, top, right, bottom
     raise InvalidValue("region", f"is a {type(region).__name__}, which has no rectangle")
 
 

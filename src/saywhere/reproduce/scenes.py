@@ -160,9 +160,8 @@ class ScenesExperiment(TrainedExperiment[SceneRow, SceneMeasures]):
     def quick(cls, **changes: Any) -> ScenesExperiment:
         """A few minutes: one seed, little of everything. It shows that everything runs, and decides nothing."""
         world = ScenesWorld(train=700, validation=60, test=200, eye_scenes=300, eye_steps=80)
-        scale = ScenesScale(
-            steps=400, tuning=150, measure=MeasureScale(attended=60, rare_images=4, probe_seeds=1, shuffles=99)
-        )
+        few = MeasureScale(attended=60, rare_images=4, probe_seeds=1, shuffles=99)
+        scale = ScenesScale(steps=400, tuning=150, measure=few)
         return cls(seeds=(0,), world=world, scale=scale, shown=4, is_quick=True, **changes)
 
     def settings(self) -> dict[str, Any]:

@@ -126,7 +126,8 @@ class SceneMeasures(msgspec.Struct, frozen=True):
 @dataclass(frozen=True, slots=True)
 class MeasureScale:
     """How much is measured. attended: images whose attention is looked at (the paper: 100). rare: places of which the
-    probe sees few images, and how many those are. probe_seeds: splits. shuffles: of attention, for what chance gives."""
+    probe sees few images, and how many those are. probe_seeds: splits. shuffles: of attention, to see what chance
+    gives."""
 
     attended: int = 100
     rare: int = 3

@@ -139,13 +139,8 @@ class ReleasedDecoder(nn.Module):
         ours = {name.replace(_PREFIX, "prefix."): value for name, value in learnt.items()}
         ours[f"{_NETWORK}lm_head.weight"] = ours[f"{_NETWORK}transformer.wte.weight"]
         missing, unknown = model.load_state_dict(ours, strict=False)
-        # Some were saved without the bias of queries, keys and values, which then is 0.
-        needed = [name for name in missing if not name.endswith("c_attn.bias")]
-        if needed or unknown:
-            raise InvalidValue("published decoder", f"lacks {needed[:3]}, and holds {list(unknown)[:3]} beside its own")
-        with torch.no_grad():
-            for name in missing:
-                model.get_parameter(name).zero_()
+        if missing or unknown:
+            raise InvalidValue("published decoder", f"lacks {missing[:3]}, and holds {unknown[:3]} beside its own")
         return model.eval()
 
 
