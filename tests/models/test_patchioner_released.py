@@ -80,7 +80,7 @@ def test_logits_and_tokens_are_the_authors(shared: Callable[[str], Path]) -> Non
     state = {
         name.removeprefix("param/"): torch.from_numpy(kept[name]).float() for name in kept if name.startswith("param/")
     }
-    with pytest.raises(InvalidValue, match="c_attn.bias"):
+    with pytest.raises(InvalidValue, match=r"c_attn\.bias"):
         ReleasedDecoder.from_released(state, Spelled())
     decoder = ReleasedDecoder.from_released(with_biases(state, kept), Spelled())
     features, tokens = torch.from_numpy(kept["in/features"]), torch.from_numpy(kept["in/tokens"])

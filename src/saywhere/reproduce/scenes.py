@@ -14,9 +14,11 @@ from saywhere.explain.region_tags import covered_regions
 from saywhere.learn import load_run
 from saywhere.models.oscar.task import as_oscar
 from saywhere.reproduce import scenes_measure as m
+from saywhere.reproduce.caption_bounds import BLIND, CEILING
 from saywhere.reproduce.claims import PAPER, Claim, ClaimPlan, judge_measures, judge_plan
 from saywhere.reproduce.experiment import RowPlan, TrainedExperiment, TrainingJob, by_row, titles_of
 from saywhere.reproduce.results import Departure, Results
+from saywhere.reproduce.scenes_bounds import scene_bounds
 from saywhere.reproduce.scenes_data import LEVELS, OBJECT, SCENE, ScenesWorld, prepare_scenes_world
 from saywhere.reproduce.scenes_figures import (
     AFTER,
@@ -52,6 +54,10 @@ ROWS = (
     SceneRow(key=SCRATCH, title="control: captions of scenes alone", taught=(SCENE,)),
 )
 TITLES = titles_of(ROWS)
+BOUNDS = {
+    BLIND: "blind: the commonest caption of training",
+    CEILING: "ceiling: a simulated person's caption, against the others'",
+}
 
 _PAPER_CAPTIONS = {"BLEU-4": 0.491, "ROUGE-L": 0.677, "CIDEr": 1.680}
 _PAPER_ABLATION = {BEFORE: {m.CHANGED.name: 41.0}, AFTER: {m.CHANGED.name: 13.0}}
@@ -217,7 +223,9 @@ class ScenesExperiment(TrainedExperiment[SceneRow, SceneMeasures]):
     ) -> Results:
         progress("drawing", 0, 1)
         test, found = HeldOutScenes.of(out / "data", self.scale.measure), by_row(measured)
-        board = Scoreboard(TITLES, self.seeds, {name: one.scores for name, one in found.items()})
+        bounds = {(key, s): scores for key, scores in scene_bounds(test).items() for s in self.seeds}
+        scored = {name: one.scores for name, one in found.items()} | bounds
+        board = Scoreboard(TITLES | BOUNDS, self.seeds, scored)
         seed = self.seeds[0]
         models = {key: out / "runs" / f"{key}-{seed}" / MODEL for key in (BEFORE, AFTER)}
         best = informative_things(found[AFTER, seed])
@@ -277,11 +285,16 @@ def scenes_claims(board: Scoreboard) -> list[Claim]:
     return [*(judge_plan(plan, board) for plan in CLAIMS), *within]
 
 
+def _told(board: Scoreboard) -> list[str]:
+    """Rows of captions of scenes, with what bounds them."""
+    return [AFTER, ALL, SCRATCH, *(key for key in BOUNDS if (key, board.seeds[0]) in board.scores)]
+
+
 def scenes_tables(board: Scoreboard, found: Measured) -> list[Table]:
     """In the paper's order: captions, attention, diagnosticity, ablation, probes."""
     attention = (BEFORE, AFTER, LONGER, ALL, SCRATCH)
     tables = [
-        board.table(1, "captions of scenes", m.CAPTIONS, (AFTER, ALL, SCRATCH), {AFTER: _PAPER_CAPTIONS}),
+        board.table(1, "captions of scenes", m.CAPTIONS, _told(board), {AFTER: _PAPER_CAPTIONS}),
         board.table(0, "captions of objects", m.OBJECTS, (BEFORE, LONGER, ALL)),
     ]
     for measure in ("std", "evenness", "mass"):
