@@ -52,7 +52,7 @@ def tell_plan(departures: Iterable[Departure], settings: Mapping[str, Any]) -> N
 
     for one in departures:
         out.print(f"not as in the paper: {one.setting}: {one.here} (the paper: {one.paper})", markup=False)
-    for name, value in settings_rows(msgspec.to_builtins(settings)):
+    for name, value in settings_rows(msgspec.to_builtins(settings, enc_hook=str)):
         out.print(f"{name}: {value}", markup=False)
 
 

@@ -31,7 +31,7 @@ Workers = Annotated[int, typer.Option(min=1, help="How many processes to use, ea
 
 def _run(experiment: Experiment, output: Path) -> Results:
     """Say the plan, run, and say each verdict and where the report is."""
-    tell_plan(experiment.departures(), experiment.settings())
+    tell_plan(experiment.departures(), experiment.plan())
     with stages() as progress:
         results = experiment.run(output, progress)
     tell_claims(results.claims)

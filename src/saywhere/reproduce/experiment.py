@@ -55,6 +55,10 @@ class Experiment(ABC):
         """What the results in a folder depend on; a folder that was begun with others is refused."""
         return {}
 
+    def plan(self) -> dict[str, Any]:
+        """Every setting, for people and for the report; by default all that the results depend on."""
+        return self.settings()
+
     def departures(self) -> list[Departure]:
         """Every setting that is not the paper's."""
         return []
@@ -75,6 +79,7 @@ class Experiment(ABC):
             found,
             seeds=self.seeds,
             made_by=made_by,
+            settings={**found.settings, "plan": msgspec.to_builtins(self.plan(), enc_hook=str)},
             claims=tuple(judge_together(found.claims)) if self.decides else (),
             remarks=(*(() if self.decides else (_UNDECIDED,)), *found.remarks),
             departures=tuple(self.departures()),

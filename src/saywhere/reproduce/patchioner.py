@@ -138,6 +138,10 @@ class PatchionerExperiment(Experiment):
         few = min(limit or _QUICK_PHOTOS, _QUICK_PHOTOS)
         return cls(limit=few, bridge_steps=_QUICK_BRIDGE_STEPS, is_quick=True, **changes)
 
+    def plan(self) -> dict[str, Any]:
+        asked = {"photos": self.photos and self.photos.name, "limit": self.limit, "bridge_steps": self.bridge_steps, "shown": self.shown}
+        return {"data": self.data.name, "writers": [*self.seers], **asked, "draws of photos": DRAWS, "beams": BEAMS}
+
     def departures(self) -> list[Departure]:
         seer = next(iter(self.seers.values()))
         encoder = m.eyes_of(seer).encoder.fingerprint

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import msgspec
 import numpy as np
@@ -69,6 +69,10 @@ class RegionCaptionExperiment(Experiment):
     def __post_init__(self) -> None:
         if not self.items:
             raise InvalidValue("regions", "none of them is on a photo that is here", str(dict(self.left_out)))
+
+    def plan(self) -> dict[str, Any]:
+        ways = list(_WEIGHTINGS[self.kind].values())
+        return {"kind": self.kind, "model": self.model.name, "regions": len(self.items), "weightings": ways}
 
     def departures(self) -> list[Departure]:
         paper = {"dense": "Visual Genome", "traces": "sentences of Localized Narratives, rewritten by an LLM"}
