@@ -242,7 +242,8 @@ def test_a_published_checkpoint_reads_and_says_what_its_own_network_would(tmp_pa
     network, tensors = save_released(tmp_path, norm=norm)
     model = Oscar.from_released(tmp_path)
     assert (model.config.norm_regions, model.config.region_size, model.training) == (norm, small.REGION, False)
-    batch = model.reader.batch(small.images(), ["a dog and the cup"] * len(small.images()), ["object"] * 3)
+    images = small.images()
+    batch = model.reader.batch(images, ["a dog and the cup"] * len(images), ["object"] * len(images))
     with torch.no_grad():
         x = torch.cat([model.embed_captions(batch.captions, batch.levels), model.embed_context(batch.context)], 1)
         # Their way: embeddings of text and of regions one after the other, through BERT's own layers.
@@ -269,9 +270,9 @@ def test_a_published_checkpoint_reads_and_says_what_its_own_network_would(tmp_pa
             out = layer(theirs, added)
             theirs = out[0] if isinstance(out, tuple) else out
         scores = network.cls(theirs[:, 1:2])
-        ours = model(batch, torch.ones(3, 1, dtype=torch.long))
+        ours = model(batch, torch.ones(len(images), 1, dtype=torch.long))
     torch.testing.assert_close(ours, scores, atol=1e-4, rtol=1e-4)
-    assert len(model.write(small.images())) == 3
+    assert len(model.write(images)) == len(images)
     model.save_pretrained(tmp_path / "ours")
     assert Oscar.from_pretrained(tmp_path / "ours").write(small.images()) == model.write(small.images())
 

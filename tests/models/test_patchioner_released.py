@@ -74,6 +74,7 @@ def with_biases(state: dict[str, torch.Tensor], kept: dict[str, Any], few: int =
     return state | dict(zip(names, found.float().split(48), strict=True))
 
 
+@pytest.mark.filterwarnings("ignore:.*jit.script.*:DeprecationWarning")
 def test_logits_and_tokens_are_the_authors(shared: Callable[[str], Path]) -> None:
     with np.load(shared("vectors/decap_golden.npz")) as file:
         kept = {name: file[name] for name in file.files}

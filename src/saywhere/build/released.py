@@ -15,7 +15,6 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from saywhere.assets.checkpoint import find_checkpoint
 from saywhere.atomic import write_atomic
 from saywhere.build.memory import collect, embedded
 from saywhere.core.errors import InvalidFile, require
@@ -51,8 +50,7 @@ class PublishedSystem:
 
 def build_published(parts: PublishedSystem, out: Path, progress: Progress) -> int:
     """Write a seer's folder; how many captions its memory has."""
-    clip = find_checkpoint(parts.clip)
-    decoder = ReleasedDecoder.from_released(read_released(parts.decoder), open_clip_tokenizer(clip.folder), parts.heads)
+    decoder = ReleasedDecoder.from_released(read_released(parts.decoder), open_clip_tokenizer(parts.clip), parts.heads)
     projection = load_talk2dino_projection(parts.projection)
     if projection.out != decoder.size:
         reason = f"reads vectors of {decoder.size} numbers, but the projection gives {projection.out}"

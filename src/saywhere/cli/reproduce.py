@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 
 import typer
 
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
     from saywhere.reproduce.patchioner_data import RegionItem
     from saywhere.reproduce.results import Results
 
+E = TypeVar("E", bound="Experiment")
+
 app = typer.Typer(
     help="Run a paper's experiments anew and write a report.", no_args_is_help=True, rich_markup_mode=None
 )
@@ -26,7 +29,13 @@ Out = Annotated[Path, typer.Option("--out", "-o", help="Folder for the runs and 
 Quick = Annotated[
     bool, typer.Option("--quick", help="Run everything in a few minutes with one seed: a check, not a result.")
 ]
+Seeds = Annotated[int | None, typer.Option(min=1, help="How many seeds each row learns with.")]
 Workers = Annotated[int, typer.Option(min=1, help="How many processes to use, each with one thread.")]
+
+
+def _seeded(experiment: E, seeds: int | None) -> E:
+    """With so many seeds, if any number is given."""
+    return experiment if seeds is None else replace(experiment, seeds=tuple(range(seeds)))
 
 
 def _run(experiment: Experiment, output: Path) -> Results:
@@ -50,7 +59,7 @@ def mitr(
     data: Annotated[
         Path | None, typer.Option(help="Use this folder of `saywhere prepare` instead of the simulated world.")
     ] = None,
-    seeds: Annotated[int | None, typer.Option(min=1, help="How many seeds each row learns with.")] = None,
+    seeds: Seeds = None,
     steps: Annotated[int | None, typer.Option(min=1, help="How many steps each row learns.")] = None,
     batch: Annotated[int | None, typer.Option(min=2, help="How many narratives a step learns from.")] = None,
     width: Annotated[int | None, typer.Option(min=1, help="Width of the networks.")] = None,
@@ -66,15 +75,13 @@ def mitr(
 
     What is done already in the output folder is not done again, so an interrupted run goes on where it was.
     """
-    from dataclasses import replace
-
     from saywhere.reproduce.mitr import MitrExperiment
 
     made = (MitrExperiment.quick if quick else MitrExperiment)(workers=workers, full=full, data=data)
     given: dict[str, Any] = {"steps": steps, "batch": batch, "width": width, "heads": heads, "lr": lr, "beams": beams}
     given |= {"test": test, "hidden": hidden}
     scale = replace(made.scale, **{name: value for name, value in given.items() if value is not None})
-    _run(replace(made, scale=scale, seeds=made.seeds if seeds is None else tuple(range(seeds))), output)
+    _run(_seeded(replace(made, scale=scale), seeds), output)
 
 
 @app.command()
@@ -104,6 +111,7 @@ def hint(
         typer.Option(help="Also run on real photos: a folder with photos/, boxes.json and captions_val2017.json."),
     ] = None,
     workers: Workers = 2,
+    seeds: Seeds = None,
     show_photos: Annotated[
         bool, typer.Option(help="Show photographs in the report. Leave them out to publish it.")
     ] = True,
@@ -118,7 +126,8 @@ def hint(
 
     made = HintExperiment.quick if quick else HintExperiment
     folder = None if coco is None else CocoFolder.of(coco)
-    _write_study(_run(made(workers=workers, show_photos=show_photos, coco=folder), output), output)
+    planned = made(workers=workers, show_photos=show_photos, coco=folder)
+    _write_study(_run(_seeded(planned, seeds), output), output)
 
 
 def _write_study(results: Results, output: Path) -> None:
@@ -147,7 +156,7 @@ def _write_study(results: Results, output: Path) -> None:
 
 
 @app.command()
-def scenes(output: Out = Path("out/scenes"), quick: Quick = False, workers: Workers = 2) -> None:
+def scenes(output: Out = Path("out/scenes"), quick: Quick = False, workers: Workers = 2, seeds: Seeds = None) -> None:
     """Captions of objects, then of scenes, in the simulated world: attention, ablation and probes before and after.
 
     What is done already in the output folder is not done again, so an interrupted run goes on where it was.
@@ -155,7 +164,7 @@ def scenes(output: Out = Path("out/scenes"), quick: Quick = False, workers: Work
     from saywhere.reproduce.scenes import ScenesExperiment
 
     made = ScenesExperiment.quick if quick else ScenesExperiment
-    _run(made(workers=workers), output)
+    _run(_seeded(made(workers=workers), seeds), output)
 
 
 @app.command()

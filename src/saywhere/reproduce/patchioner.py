@@ -139,7 +139,12 @@ class PatchionerExperiment(Experiment):
         return cls(limit=few, bridge_steps=_QUICK_BRIDGE_STEPS, is_quick=True, **changes)
 
     def plan(self) -> dict[str, Any]:
-        asked = {"photos": self.photos and self.photos.name, "limit": self.limit, "bridge_steps": self.bridge_steps, "shown": self.shown}
+        asked = {
+            "photos": self.photos and self.photos.name,
+            "limit": self.limit,
+            "bridge_steps": self.bridge_steps,
+            "shown": self.shown,
+        }
         return {"data": self.data.name, "writers": [*self.seers], **asked, "draws of photos": DRAWS, "beams": BEAMS}
 
     def departures(self) -> list[Departure]:

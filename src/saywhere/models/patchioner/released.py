@@ -17,7 +17,7 @@ import torch
 from numpy.typing import ArrayLike
 from torch import Tensor, nn
 
-from saywhere.assets.checkpoint import TOKENIZER, read_tensors
+from saywhere.assets.checkpoint import TOKENIZER, find_checkpoint, read_tensors
 from saywhere.assets.conversion import to_safetensors
 from saywhere.core.errors import InvalidFile, InvalidValue, require
 from saywhere.models.common.modes import eval_mode
@@ -158,9 +158,9 @@ def read_released(path: str | Path) -> dict[str, Tensor]:
     return load(to_safetensors(content, file.name))
 
 
-def open_clip_tokenizer(folder: str | Path) -> Any:
-    """The tokenizer of a CLIP checkpoint, which decodes as well."""
-    path = Path(folder) / TOKENIZER
+def open_clip_tokenizer(source: str | Path) -> Any:
+    """The tokenizer of a CLIP checkpoint in a folder or on the hub, which decodes as well."""
+    path = find_checkpoint(source).folder / TOKENIZER
     try:
         return _tokenizer(path.read_bytes())
     except OSError as error:
