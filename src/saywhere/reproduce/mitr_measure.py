@@ -39,7 +39,7 @@ class MitrRow(RowPlan):
     def title_with(self, hidden: float) -> str:
         """Its title, and whether Task 1 saw the boxes before. hidden: the share that rows do not see by default."""
         share = self.model.get("trace_mask_rate", hidden)
-        seen = "seen" if share == 0 else "hidden" if share == 1 else f"{share:.0%} hidden"
+        seen = "seen" if share == 0 else "hidden" if share == 1 else f"{100 * share:.0f} % hidden"
         return f"{self.title} (boxes before: {seen})" if "trace" in self.tests else self.title
 
 
@@ -62,7 +62,7 @@ class MitrScale:
 
     def departures(self) -> list[Departure]:
         """From the paper's recipe, which is also that of the released code."""
-        hidden = "all seen" if self.hidden == 0 else f"{self.hidden:.0%} hidden"
+        hidden = "all seen" if self.hidden == 0 else f"{100 * self.hidden:.0f} % hidden"
         every = [
             Departure("width, heads", f"{self.width}, {self.heads}", "512, 8"),
             Departure("optimiser steps", f"{self.steps:,} of {self.batch} narratives", "30 epochs of 30 narratives"),

@@ -234,8 +234,8 @@ def _bounds(region: Region) -> tuple[float, float, float, float]:
         return region.xyxy
     if isinstance(region, Trace):
         xy = np.clip(region.points[:, :2], 0, 1)
-        left, top, right, bottom = (*xy.min(axis=0).tolist(), *xy.max(axis=0).tolist())
-        return left, top, right, bottom
+        (left, top), (right, bottom) = xy.min(axis=0), xy.max(axis=0)
+        return float(left), float(top), float(right), float(bottom)
     raise InvalidValue("region", f"is a {type(region).__name__}, which has no rectangle")
 
 
