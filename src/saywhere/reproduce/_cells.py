@@ -217,8 +217,8 @@ def about_claims(results: Report) -> str:
         parts.append("“=” claims that both are equal within the margin given: p is that of two one-sided tests.")
     if any(claim.detectable is not None for claim in results.claims):
         parts.append(
-            f"Could have shown: the smallest true difference that this run finds with {100 * POWER:.0f} % power, given the "
-            "spread of its seeds or photos and the level that is left for the undecided claims; beside “=”, the "
+            f"Could have shown: the smallest true difference that this run finds with {100 * POWER:.0f} % power, given "
+            "the spread of its seeds or photos and the level that is left for the undecided claims; beside “=”, the "
             "smallest margin."
         )
     for n in sorted({len(claim.differences) for claim in results.claims if claim.p_flips is not None}):
