@@ -126,7 +126,8 @@ def test_a_base_that_hardly_looks_is_not_tuned(made: tuple[Path, Results]) -> No
 def test_a_table_of_texts_knows_priors_and_nothing_else(made: tuple[Path, Results]) -> None:
     blind = measures.blind_measures(Questions(made[0] / "world" / "data" / "questions"))
     assert blind["same yes/no"] > blind["changed yes/no"] + 5
-    assert blind[measures.PRIMARY.name] < blind["same all"]
+    assert blind["same number"] > blind["changed number"]
+    assert 0 < blind[measures.PRIMARY.name] < 100
 
 
 def test_the_thing_asked_about_counts_more_than_what_holds_it(made: tuple[Path, Results]) -> None:
