@@ -237,7 +237,10 @@ def could_show(claim: Claim) -> str:
         return NOTHING
     if claim.detectable is None or not math.isfinite(claim.detectable):
         return NOTHING if has_interval(claim) else "nothing"
-    digits = _digits(claim.detectable, _FEWEST_DIGITS) if claim.detectable else _FEWEST_DIGITS
+    if not claim.detectable:
+        # All pairs are equal to the last digit: there is no spread to tell from.
+        return NOTHING
+    digits = _digits(claim.detectable, _FEWEST_DIGITS)
     return f"{'±' if claim.margin is not None else ''}{number(claim.detectable, digits)}"
 
 
