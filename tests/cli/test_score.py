@@ -61,9 +61,12 @@ def test_traces_are_scored_by_lbm(saywhere: Run, tmp_path: Path) -> None:
 
 
 def test_the_released_protocol_drops_unlocated_words_from_the_truth_alone(saywhere: Run, tmp_path: Path) -> None:
-    # The second word comes long after the pointer rested: nothing tells its place.
-    told = replace(CUP, utterances=(Utterance("cup", 0.0, 1.0), Utterance("there", 30.0, 31.0)))
-    assert told.word_boxes().located.tolist() == [True, False]
+    # Four words are said long before the pointer moves: nothing tells their place.
+    early = tuple(Utterance(word, float(i), i + 1.0) for i, word in enumerate(("now", "there", "is", "the")))
+    late = (Utterance("red", 20.0, 21.0), Utterance("cup", 21.0, 22.0))
+    trace = Trace([(0.1, 0.1, 20.1), (0.2, 0.3, 20.9), (0.6, 0.6, 21.1), (0.7, 0.8, 21.9)])
+    told = replace(CUP, caption="now there is the red cup", utterances=early + late, trace=trace)
+    assert told.word_boxes().located.tolist() == [False] * 4 + [True] * 2
     localized_narratives.write(tmp_path / "true.jsonl", [told])
     scores = {}
     for protocol in ("paper", "released"):
@@ -74,8 +77,9 @@ def test_the_released_protocol_drops_unlocated_words_from_the_truth_alone(saywhe
         assert ran.code == 0, ran.err
         scores[protocol] = json.loads((tmp_path / "s.json").read_text())["scores"][f"LBM (k=0, {protocol})"]
     true = told.word_boxes().located_xyxy
-    # As the authors' program: a perfect prediction keeps its whole-image box, so that it does not score 0.
-    assert scores["released"] == pytest.approx(lbm([*true, (0, 0, 1, 1)], true, protocol="released"))
+    # As the authors' program: a perfect prediction keeps its whole-image boxes, so that it does not score 0.
+    assert scores["released"] == pytest.approx(lbm([(0, 0, 1, 1)] * 4 + true.tolist(), true, protocol="released"))
+    assert scores["released"] > 0.1
     assert scores["paper"] == 0
 
 
