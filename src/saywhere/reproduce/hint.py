@@ -173,8 +173,8 @@ class HintExperiment(TrainedExperiment[HintRow, dict[str, float]]):
         return [
             Departure("questions", f"about drawn scenes{photos}", "VQA-CP v2 and VQA v2, asked by people"),
             Departure("human attention", "boxes of what a question is about", "VQA-HAT, drawn by people"),
-            Departure("regions", "all things' true boxes, a small eye's features", "36 of Faster R-CNN, 2048 numbers"),
-            Departure("network", f"UpDn of width {scale.width}, GELU", "UpDn of width 512"),
+            Departure("regions", "all things' true boxes, a small eye's features", "proposals of bottom-up attention"),
+            Departure("network", f"UpDn of width {scale.width}, GELU", "UpDn as published"),
             Departure("change of priors", f"{self.world.priors}; odds of {self.photos.odds:g} on photos", "VQA-CP's"),
             Departure("weight of HINT", f"one of {', '.join(f'{w:g}' for w in scale.weights)}, for each row", "1"),
             Departure("seeds", str(len(self.seeds)), "not stated"),

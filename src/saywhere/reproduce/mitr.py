@@ -59,7 +59,7 @@ BOUNDS = {
     BLIND: "blind: each word's mean box, the commonest narration",
     CEILING: "ceiling: simulated narrators, for Task 1 the median of 15",
 }
-_FASTER = "100 of Faster R-CNN, learnt on Visual Genome"
+_FASTER = "of a pre-trained Faster R-CNN"
 _BOTH = ("trace", "caption")
 _GUIDED = _learns(caption=1, guided=GUIDED_BOXES)
 

@@ -179,7 +179,7 @@ class ScenesExperiment(TrainedExperiment[SceneRow, SceneMeasures]):
         return [
             Departure("images", "drawn scenes", "COCO photographs; scene captions of HL"),
             Departure("regions and tags", "all things' true boxes and names, and nine windows", "VinVL's detector"),
-            Departure("network", f"{scale.layers} layers of width {scale.width}, from nothing", "VinVL: 12 of 768"),
+            Departure("network", f"{scale.layers} layers of width {scale.width}, from nothing", "VinVL, pre-trained"),
             Departure("captions learnt from", learnt, "15 % of words hidden, at most 3"),
             Departure("tuning", f"{scale.tuning:,} steps of {scale.batch}", "10 epochs of 32"),
             Departure("seeds", str(len(self.seeds)), "not stated"),
