@@ -15,7 +15,9 @@ from typer.testing import CliRunner
 
 from saywhere import loading
 from saywhere.cli import asking
+from saywhere.cli.asking import _lines
 from saywhere.core import Box, InvalidValue, UnknownName
+from saywhere.explain.seen import Reason
 from saywhere.models.patchioner.seer import OptionalParts, Seer
 from saywhere.models.patchioner.writers import MemoryWriter, VectorWriter
 from saywhere.models.updown import Answerer
@@ -85,7 +87,8 @@ def test_why_says_the_caption_and_what_the_map_is_worth(tiny: Seer, pets: Path, 
     caption = tiny.look(pets).caption().text
     ran = run("why", pets, caption.split()[1], "--method", method)
     assert ran.stdout.splitlines()[0] == caption
-    assert "less likely" in ran.stdout
+    assert "likely" in ran.stdout
+    assert "-0%" not in ran.stdout
     assert ("rank correlation" in ran.stdout) == (method == "gradient")
     assert ("count the same" in ran.stdout) == (method == "attention")
 
@@ -136,8 +139,30 @@ def test_nothing_is_drawn_where_nothing_speaks_for_it(tmp_path: Path) -> None:
     # All patches are alike, so that none adds anything.
     Image.new("RGB", (40, 40)).save(tmp_path / "dark.png")
     ran = run("why", tmp_path / "dark.png", "cat", "--caption", "a red cat", "--png", tmp_path / "x.png")
-    assert "nothing to draw" in str(ran.exception)
+    assert ran.exit_code == 0
+    assert ran.stdout.startswith("a red cat")
+    assert "no picture is written" in ran.stderr
     assert not (tmp_path / "x.png").exists()
+
+
+def test_a_question_is_answered_even_where_there_is_nothing_to_draw(
+    tiny: Seer, pets: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    blank = Reason("yes", "gradient", np.zeros((4, 4)), 0.0, None, 0.0, None)
+    monkeypatch.setattr("saywhere.explain.seen.why_answer", lambda *_: blank)
+    ran = run("answer", pets, "is there a cat", "--png", tmp_path / "x.png")
+    assert ran.exit_code == 0
+    assert tiny.look(pets).answer("is there a cat").text in ran.stdout
+    assert "no picture is written" in ran.stderr
+    assert not (tmp_path / "x.png").exists()
+
+
+@pytest.mark.parametrize(("share", "said"), [(0.0, "as likely"), (0.004, "as likely"), (0.3, "30% less likely")])
+def test_names_that_took_nothing_away_are_never_minus_nothing(share: float, said: str) -> None:
+    reason = Reason("cat", "gradient", np.ones((2, 2)), -1.0, 1.0, 0.0, share, 0.4)
+    lines = _lines(reason)
+    assert f"without the detector's names it would be {said}" in lines
+    assert any("1.00, the rank correlation with occlusion; of a map that ignores the word: 0.40" in x for x in lines)
 
 
 def test_a_word_of_a_caption_above_objects_is_explained_at_its_level(tiny: Seer, pets: Path) -> None:

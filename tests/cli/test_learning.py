@@ -11,10 +11,12 @@ from PIL import Image
 
 from saywhere.formats import localized_narratives
 from saywhere.models.mitr import MITR
+from saywhere.models.mitr.prepared import Prepared, split_of
 from tests.cli.conftest import Ran
 from tests.cli.test_data import CUP
 
 Run = Callable[..., Ran]
+SPLIT_NAMES = ("train", "restval", "val", "test")
 
 
 def test_a_world_is_made_and_its_files_pass_the_check(saywhere: Run, tmp_path: Path) -> None:
@@ -77,6 +79,51 @@ def test_a_recipe_is_trained_and_evaluated(saywhere: Run, prepared: Path, tmp_pa
     assert ran.code == 0, ran.err
     assert "step-00000003" in ran.out
     assert MITR.from_pretrained(tmp_path / "network").config.width == 8
+
+
+def test_a_mitr_is_tested_on_a_split_or_a_list_and_writes_what_it_said(
+    saywhere: Run, prepared: Path, tmp_path: Path
+) -> None:
+    assert saywhere("train", recipe(prepared), "train.steps=2", "--out", tmp_path / "run").code == 0
+    said = tmp_path / "said.jsonl"
+    ran = saywhere("eval", tmp_path / "run", "--split", "test", "--beams", 2, "--predictions", said)
+    assert ran.code == 0, ran.err
+    for measure in ("trace LBM (k=0)", "trace LBM (k=1)", "caption CIDEr", "joint LBM (k=1)", "joint BLEU-4"):
+        assert measure in ran.out
+    rows = [json.loads(line) for line in said.read_text().splitlines()]
+    narratives = Prepared(prepared).split("test")
+    assert len(rows) == 3 * len(narratives)
+    assert {row["test"] for row in rows} == {"trace", "caption", "joint"}
+    first = next(row for row in rows if row["test"] == "trace")
+    assert len(first["boxes_xyxy"]) == len(narratives[0].words)
+    assert first["image"] == narratives.image_name(0)
+    (tmp_path / "list.txt").write_text("3\n000000000005.jpg\n")
+    ran = saywhere("eval", tmp_path / "run", "--split", tmp_path / "list.txt", "--beams", 1, "--data", prepared)
+    assert ran.code == 0, ran.err
+    assert "2 narratives, 1 beams" in ran.out
+    ran = saywhere("eval", tmp_path / "run", "--split", tmp_path / "list.txt", "--beams", 1)
+    assert ("narratives were learnt from" in ran.err) == any(split_of(name) == "train" for name in "35")
+    ran = saywhere("eval", tmp_path / "run", "--predictions", said)
+    assert ran.code == 2
+    assert "--split" in ran.err
+
+
+def test_official_split_lists_are_followed(saywhere: Run, prepared: Path, tmp_path: Path) -> None:
+    images = [{"cocoid": i, "filename": f"COCO_val2014_{i:012}.jpg", "split": s} for i, s in enumerate(SPLIT_NAMES)]
+    (tmp_path / "dataset_coco.json").write_text(json.dumps({"images": images, "dataset": "coco"}))
+    arguments = ("prepare", "narratives", tmp_path / "n.jsonl", "--features", tmp_path / "features")
+    ran = saywhere(*arguments, "--out", tmp_path / "karpathy", "--split", tmp_path / "dataset_coco.json")
+    assert ran.code == 0, ran.err
+    assert "2 train, 1 validation, 1 test" in ran.out
+    test = Prepared(tmp_path / "karpathy").split("test")
+    assert [test.image_name(i) for i in range(len(test))] == ["3"]
+    (tmp_path / "train.txt").write_text("COCO_train2014_000000000003.jpg 3\n")
+    both = ("--split", tmp_path / "dataset_coco.json", "--split", f"train={tmp_path / 'train.txt'}")
+    ran = saywhere(*arguments, "--out", tmp_path / "both", *both)
+    assert ran.code == 2
+    assert "image 3 is in two splits, test and train" in ran.err
+    ran = saywhere(*arguments, "--out", tmp_path / "none", "--split", tmp_path / "train.txt")
+    assert "does not say which split" in ran.err
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from saywhere.core import Narrative, Trace
+from saywhere.core import Narrative, Trace, Utterance
 from saywhere.formats import localized_narratives
 from saywhere.metrics import caption_scores, lbm
 from tests.cli.conftest import Ran
@@ -58,6 +58,29 @@ def test_traces_are_scored_by_lbm(saywhere: Run, tmp_path: Path) -> None:
     scores = json.loads((tmp_path / "s.json").read_text())["scores"]
     assert scores["LBM (k=1, paper)"] == pytest.approx(lbm(*boxes, k=1))
     assert scores["without located words in one file"] == 1
+
+
+def test_the_released_protocol_drops_unlocated_words_from_the_truth_alone(saywhere: Run, tmp_path: Path) -> None:
+    # Four words are said long before the pointer moves: nothing tells their place.
+    early = tuple(Utterance(word, float(i), i + 1.0) for i, word in enumerate(("now", "there", "is", "the")))
+    late = (Utterance("red", 20.0, 21.0), Utterance("cup", 21.0, 22.0))
+    trace = Trace([(0.1, 0.1, 20.1), (0.2, 0.3, 20.9), (0.6, 0.6, 21.1), (0.7, 0.8, 21.9)])
+    told = replace(CUP, caption="now there is the red cup", utterances=early + late, trace=trace)
+    assert told.word_boxes().located.tolist() == [False] * 4 + [True] * 2
+    localized_narratives.write(tmp_path / "true.jsonl", [told])
+    scores = {}
+    for protocol in ("paper", "released"):
+        ran = saywhere(
+            *("score", "traces", tmp_path / "true.jsonl", tmp_path / "true.jsonl"),
+            *("--protocol", protocol, "--out", tmp_path / "s.json"),
+        )
+        assert ran.code == 0, ran.err
+        scores[protocol] = json.loads((tmp_path / "s.json").read_text())["scores"][f"LBM (k=0, {protocol})"]
+    true = told.word_boxes().located_xyxy
+    # As the authors' program: a perfect prediction keeps its whole-image boxes, so that it does not score 0.
+    assert scores["released"] == pytest.approx(lbm([(0, 0, 1, 1)] * 4 + true.tolist(), true, protocol="released"))
+    assert scores["released"] > 0.1
+    assert scores["paper"] == 0
 
 
 def test_a_narrative_missing_from_one_file_is_named(saywhere: Run, tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 from saywhere import assets, loading
 from saywhere.assets import Asset, AssetFile, Wheel
 from saywhere.cli import seeing
-from saywhere.core import InvalidFile, InvalidValue, UnknownName
+from saywhere.core import Box, InvalidFile, InvalidValue, UnknownName
 from saywhere.formats import localized_narratives
 from saywhere.models.patchioner.seer import Seer
 from saywhere.vision import read_photo
@@ -63,6 +63,16 @@ def test_regions_are_captioned_each_on_its_line(pets: Path) -> None:
     ]
     in_pixels = _run("caption", pets, "--box", "20,0,40,20", "--pixels")
     assert in_pixels.stdout == "box 0.5,0,1,0.5: a dog\n"
+
+
+@pytest.mark.parametrize("weighting", ["gaussian", "uniform", "dwell"])
+def test_patches_can_be_weighed_otherwise(tiny: Seer, pets: Path, weighting: str) -> None:
+    ran = _run("caption", pets, "--box", "0.5,0,1,0.5", "--weighting", weighting)
+    wanted = tiny.look(pets).caption(Box(0.5, 0, 1, 0.5), weighting=weighting).text
+    assert ran.stdout == f"box 0.5,0,1,0.5: {wanted}\n"
+    refused = _run("caption", pets, "--weighting", "attention")
+    assert "the encoder gave none" in str(refused.exception)
+    assert "gaussian" in str(_run("caption", pets, "--weighting", "gausian").exception)
 
 
 @pytest.mark.usefixtures("tiny")

@@ -19,7 +19,7 @@ from saywhere.explain import (
     object_attention,
     overlap_at,
 )
-from saywhere.explain.diagnosticity import shuffled, uniform
+from saywhere.explain.diagnosticity import By, _ShuffleNull, shuffled, uniform
 from saywhere.models.attended import TokenKind
 from tests.explain.laboratory import Even, P, R, S, T, attended, image
 
@@ -236,3 +236,29 @@ def test_all_padding_receives_nothing() -> None:
 def test_bad_requests_are_named(ask, error: type[Exception], reason: str) -> None:  # type: ignore[no-untyped-def]
     with pytest.raises(error, match=reason):
         ask()
+
+
+@pytest.mark.parametrize("by", ["sum", "mean", "each"])
+def test_the_quick_null_is_that_of_shuffling_each_image(by: By) -> None:
+    """Images of tags and regions that show several things; the means of many draws agree, and so do their spreads."""
+    rng = np.random.default_rng(3)
+    kinds = np.array([T, T, T, R, R], dtype=np.int64)
+    both = ((("cup",), ("sea",), ("dog",), ("cup", "sea"), ()), (("cup",), ("cup",), ("sun",), ("sun",), ("cup",)))
+    looked = [
+        ObjectAttention(
+            rng.random(5),
+            both[i % 2],
+            kinds,
+            np.array([0, 1, 2, 0, 1], dtype=np.int64),
+            ("cup", "sea", "dog"),
+        )
+        for i in range(6)
+    ]
+    null = _ShuffleNull(looked, by, 1)
+    slow = [attended_objects([shuffled(one, rng) for one in looked], by) for _ in range(3000)]
+    fast = [null.draw(rng) for _ in range(3000)]
+    assert set(fast[0]) == set(slow[0])
+    for name in fast[0]:
+        ours, theirs = (np.array([one[name] for one in some]) for some in (fast, slow))
+        assert ours.mean() == pytest.approx(theirs.mean(), rel=0.03)
+        assert ours.std() == pytest.approx(theirs.std(), rel=0.1, abs=1e-9)

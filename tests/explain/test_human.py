@@ -13,6 +13,7 @@ from saywhere.core import AttentionMap, Frame, InvalidValue, Trace, UnknownName
 from saywhere.explain import (
     human_importance,
     mean_attention,
+    overlap_importance,
     patch_boxes,
     patch_heat,
     rank_agreement,
@@ -110,6 +111,25 @@ def test_heat_is_that_of_the_most_important_region_over_each_place() -> None:
     np.testing.assert_allclose(heat, [[0.25, 1, 1, 1]])
     against = region_heat([1.0, 4.0, -3.0], [[0, 0, 0.5, 1], [0.25, 0, 1, 1], [0.75, 0, 1, 1]], (1, 4), part="against")
     np.testing.assert_allclose(against, [[0, 0, 0, 1]])
+
+
+def test_the_whole_image_paints_over_nothing_unless_it_is_all_there_is() -> None:
+    whole, left = (0.0, 0.0, 1.0, 1.0), (0.0, 0.0, 0.5, 1.0)
+    np.testing.assert_allclose(region_heat([9.0, 1.0], [whole, left], (1, 2)), [[1, 0]])
+    np.testing.assert_allclose(region_heat([9.0], [whole], (1, 2)), [[1, 1]])
+
+
+def test_what_is_asked_about_counts_more_than_what_holds_it() -> None:
+    clock, sky, beside, whole = (0.4, 0.2, 0.6, 0.4), (0, 0, 1, 0.6), (0.42, 0.2, 0.62, 0.4), (0, 0, 1, 1)
+    importance = overlap_importance([whole, sky, clock, beside, (0, 0.8, 0.1, 1)], [clock])
+    assert math.isnan(importance[0])
+    np.testing.assert_allclose(importance[1:], [0.05, 1.0, 0.8, 0.0])
+    # By energy inside and outside, the sky is as good as the clock that it holds.
+    by_energy = AttentionMap.from_boxes([clock], (100, 100)).importance(np.array([sky, clock]))
+    assert abs(by_energy[0] - by_energy[1]) < 0.01
+    np.testing.assert_allclose(overlap_importance([clock, beside], [clock, beside]), [1, 1])
+    with pytest.raises(InvalidValue, match="none to look at"):
+        overlap_importance([clock], np.zeros((0, 4)))
 
 
 def test_heat_of_nothing_positive_is_zero_and_nan_is_none() -> None:

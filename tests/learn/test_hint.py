@@ -191,7 +191,7 @@ def _vectors(index: int) -> list[NDArray[np.float32]]:
 
 
 def _hints(vectors: Callable[[int], list[NDArray[np.float32]]] = _vectors, **settings: object) -> Hints:
-    return Hints(HintSettings(**settings), range(_COUNT), vectors)  # type: ignore[arg-type]
+    return Hints(HintSettings(**{"tie": 0.0, **settings}), range(_COUNT), vectors)  # type: ignore[arg-type]
 
 
 def _told(hints: Hints, indices: Sequence[int], seed: int = 0) -> Tensor:
@@ -238,29 +238,29 @@ def test_random_hints_belong_to_the_item_and_redrawn_ones_to_the_moment() -> Non
         assert told[:3, 3].isnan().tolist() == [False, True, True]
 
 
-def test_permuted_hints_are_those_of_another_item_each_given_once() -> None:
-    hints = _hints(hints="permuted")
-    indices = list(hints.chosen)
-    told = _told(hints, indices)
-    own = _told(_hints(), indices)
-    # The highest value tells whose it is: it is the last region's, whatever the number of regions.
-    givers = (told.nan_to_num(-1).amax(dim=1) * _COUNT).round().int().tolist()
-    assert sorted(givers) == sorted(indices)
-    assert all(giver != index for giver, index in zip(givers, indices, strict=True))
-    assert torch.equal(told.isnan(), own.isnan())
-    assert torch.equal(_told(_hints(hints="permuted"), indices).nan_to_num(-1), told.nan_to_num(-1))
+def test_permuted_hints_are_the_items_own_in_another_order_and_the_unsaid_stays_unsaid() -> None:
+    own = np.array([np.nan, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6], np.float32)
+    human, numbers = torch.from_numpy(own).expand(3, -1), torch.zeros(3, dtype=torch.int64)
+    told, again = (
+        Hints(HintSettings(hints="permuted"), range(3), lambda index: [own]).of(
+            torch.arange(3), numbers, human, torch.Generator()
+        )
+        for _ in range(2)
+    )
+    assert told[:, 0].isnan().all()
+    assert [sorted(row[1:].tolist()) for row in told] == [sorted(own[1:].tolist())] * 3
+    assert len({tuple(row[1:].tolist()) for row in told}) == 3
+    assert torch.equal(again[:, 1:], told[:, 1:])
 
 
-def test_a_permuted_hint_is_stretched_over_another_number_of_regions() -> None:
-    short, long = np.array([0.1, 0.2, 0.3], np.float32), np.array([0.5, 0.6, 0.7, 0.8, 0.9], np.float32)
-    hints = Hints(HintSettings(hints="permuted"), range(2), lambda index: [short, long][index : index + 1])
-    # A batch in which another image has more regions than any that is hinted.
-    human = torch.full((2, 7), 0.5)
-    human[0, 3:], human[1, 5:] = _NAN, _NAN
-    told = hints.of(torch.arange(2), torch.zeros(2, dtype=torch.int64), human, torch.Generator())
-    assert told[1, 5:].isnan().all()
-    assert told[0, :3].tolist() == pytest.approx([0.5, 0.7, 0.9])
-    assert told[1, :5].tolist() == pytest.approx([0.1, 0.1, 0.2, 0.3, 0.3])
+def test_near_ties_give_no_pair() -> None:
+    # A clock, and the sky that holds it: people look at both alike.
+    human, present = torch.tensor([[0.9988, 1.0, 0.2]]), torch.ones(1, 3, dtype=torch.bool)
+    alpha = torch.tensor([[1.0, 0.0, 0.5]])
+    assert ordered_pairs(human, present, 0.02)[0].tolist() == [[False, False, True], [False, False, True], [False] * 3]
+    assert ranking_loss(alpha, human, present, tie=0.02).item() == pytest.approx(0.5)
+    assert ranking_loss(alpha, human, present).item() == pytest.approx(1.5)
+    assert not hinted_items(human[:, :2], present[:, :2], 0.02).any()
 
 
 def test_each_visual_word_has_a_random_hint_of_its_own() -> None:
@@ -284,11 +284,6 @@ def test_shares_are_nested_and_the_same_for_every_kind_of_hint() -> None:
     assert _hints(share=0.03, seed=1).chosen != chosen[2]
     assert _told(_hints(share=0.03), [i for i in range(_COUNT) if i not in chosen[2]]).isnan().all()
     assert _told(_hints(share=0.03), list(chosen[2]))[:, :3].isfinite().all()
-
-
-def test_hints_cannot_be_permuted_over_a_single_item() -> None:
-    with pytest.raises(InvalidValue, match="only one"):
-        _hints(share=0.005, hints="permuted")
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ import torch
 from numpy.typing import NDArray
 
 from saywhere.core import InvalidFile, InvalidValue
-from saywhere.explain import gradient_importance, rank_agreement
+from saywhere.explain import gradient_importance, gradient_times_input, rank_agreement
 from saywhere.explain.scores import CorrectAnswerScore, UpDnWordScore
 from saywhere.learn import load_run, register, train
 from saywhere.learn.hint import HintSettings, hinted_items, ranking_loss
@@ -86,14 +86,14 @@ _NO_DROPOUT = {"dropout": 0.0, "answer_dropout": 0.0}
 
 
 def _vqa(folder: Path, **hint: object) -> HintVqaTask:
-    settings = HintSettings(**hint)  # type: ignore[arg-type]
+    settings = HintSettings(**{"tie": 0.0, **hint})  # type: ignore[arg-type]
     return HintVqaTask(
         HintVqaSection(embedding=6, width=12, hint=settings, **_NO_DROPOUT), UpDownDataSection(folder=folder)
     )
 
 
 def _caption(folder: Path, hint_words: int = 1, **hint: object) -> HintCaptionTask:
-    settings = HintSettings(**hint)  # type: ignore[arg-type]
+    settings = HintSettings(**{"tie": 0.0, **hint})  # type: ignore[arg-type]
     section = HintCaptionSection(embedding=6, width=12, attention=6, dropout=0.0, hint=settings, hint_words=hint_words)
     return HintCaptionTask(section, UpDownDataSection(folder=folder))
 
@@ -129,6 +129,32 @@ def test_the_loss_is_hint_plus_lambda_times_the_task(questions: Path, reduction:
     assert found["hint"] > 0
     assert task.counts(batch) == {"hint": float(chosen.sum()), "task": 8.0}
     assert found["hinted"].item() == pytest.approx(int(chosen.sum()) / 8)
+
+
+def test_gradient_times_input_can_be_put_in_order(questions: Path, captions: Path) -> None:
+    task, plain = (_vqa(questions, weight=2.0, on=on) for on in ("gradient_times_input", "gradients"))
+    model, batch = task.build(_generator()), _batch(task)
+    assert isinstance(model, UpDnVqa)
+    score = CorrectAnswerScore(model, batch.questions, batch.targets, pointed=batch.pointed)
+    alpha = gradient_times_input(score, batch.regions, batch.present)
+    wanted = 2 * ranking_loss(alpha, batch.importance, batch.present, tie=task.settings.tie)
+    found = task.losses(model, batch, _generator())
+    assert found["hint"].item() == pytest.approx(wanted.item(), rel=1e-4)
+    assert found["hint"].item() != pytest.approx(plain.losses(model, batch, _generator())["hint"].item())
+    found["loss"].backward()
+    assert all(p.grad is None or p.grad.isfinite().all() for p in model.parameters())
+    told = _caption(captions, on="gradient_times_input")
+    assert told.losses(told.build(_generator()), _caption_batch(told), _generator())["hint"].isfinite()
+
+
+@pytest.mark.parametrize("kind", ["human", "none"])
+def test_only_hinted_items_are_learnt_from_if_asked(questions: Path, kind: str) -> None:
+    some, every = (_vqa(questions, share=0.2, hints=kind, only_hinted=only) for only in (True, False))
+    assert set(some.train_items().indices) == set(every.hints.selected)
+    assert len(some.train_items()) < len(every.train_items())
+    assert bool(some.hints.chosen) == (kind == "human")
+    with pytest.raises(InvalidValue, match="only_hinted"):
+        _vqa(questions, share=0.0, only_hinted=True)
 
 
 def test_the_losss_gradient_is_that_of_finite_differences(questions: Path) -> None:

@@ -350,6 +350,10 @@ def test_the_commands_use_a_trained_model_and_say_what_it_cannot_do(tmp_path: Pa
     assert run("caption", asked, "--box", "0,0,.5,1", "--model", mitr).stdout.startswith("box 0,0,0.5,1: ")
     said = json.loads(run("ground", asked, "a cat", "--model", mitr, "--json").stdout)
     assert (said["made_by"]["model"], len(said["words"])) == ("my-mitr", 2)
+    told = run("narrate", asked, "--model", mitr, "--json")
+    assert json.loads(told.stdout)["made_by"]["model"] == "my-mitr"
+    weighed = run("caption", asked, "--weighting", "gaussian", "--model", mitr)
+    assert "does not mix a region's patches" in str(weighed.exception)
     refused = run("answer", asked, "is it red?", "--model", mitr)
     assert isinstance(refused.exception, MissingSkill)
     assert "updown-vqa" in str(refused.exception)

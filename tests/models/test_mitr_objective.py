@@ -12,11 +12,13 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from saywhere.core import InvalidValue, UnknownName
+from saywhere.core.alignment import NOWHERE
 from saywhere.metrics.lbm import lbm
 from saywhere.models.common.batches import padding_mask
 from saywhere.models.mitr import MITR, Batch, ObjectiveSettings, losses
 from saywhere.models.mitr.cycle import (
     cycle_loss,
+    drawn_caption,
     noisy_chances,
     sampled_words,
     segments_shuffled,
@@ -24,9 +26,17 @@ from saywhere.models.mitr.cycle import (
     word_log_probabilities,
     word_noise,
 )
-from saywhere.models.mitr.layers import ROW_OFFSET, DrawnWords, WordEmbedding, shifted_boxes, shifted_words
+from saywhere.models.mitr.layers import (
+    ROW_OFFSET,
+    DrawnWords,
+    WordEmbedding,
+    masked_boxes,
+    shifted_boxes,
+    shifted_words,
+)
 from saywhere.models.mitr.losses import _band_costs, _band_shares, caption_loss, lbm_loss, trace_loss
-from saywhere.models.mitr.objective import counts, masked_boxes
+from saywhere.models.mitr.network import Memory
+from saywhere.models.mitr.objective import counts
 from tests.models.small import WORDS, batch, network
 
 ALL = ObjectiveSettings(lbm=0.5)
@@ -227,6 +237,34 @@ def test_the_cycle_aims_at_the_permuted_trace_with_its_own_mask() -> None:
     off = (predicted[..., :4] - boxes[..., :4]).abs().mean(-1)
     wanted = sum(off[i, t] for i in range(3) for t in range(int(lengths[i])) if located[i, t]) / located.sum()
     assert loss.item() == pytest.approx(float(wanted), rel=1e-5)
+
+
+def test_a_word_drawn_while_training_is_the_likeliest_of_its_own_soft_weights() -> None:
+    model, one = network(dropout=0.5, attention_dropout=0.5, input_dropout=0.5).train(), batch()
+    mask = padding_mask(one.lengths, one.words.shape[1])
+    memory = model.encode_images(one.images)
+    for seed in range(5):
+        words = drawn_caption(model, memory, one.boxes, mask, 1.0, drawing(seed))
+        assert torch.equal(words.chances.argmax(-1)[mask], words.rows[mask])
+    assert model.training
+    assert words.chances.requires_grad
+
+
+@pytest.mark.parametrize("rate", [0.0, 1.0])
+def test_the_cycle_hides_previous_boxes_as_task_1_does(rate: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    model, one = network(), batch()
+    shown: list[Tensor] = []
+    ground = MITR.ground
+
+    def watched(self: MITR, memory: Memory, words: Tensor | DrawnWords, mask: Tensor, boxes: Tensor) -> Tensor:
+        shown.append(boxes)
+        return ground(self, memory, words, mask, boxes)
+
+    monkeypatch.setattr(MITR, "ground", watched)
+    settings = ObjectiveSettings(trace=1.0, caption=0.0, joint=0.0, cycle_kind="segments", trace_mask_rate=rate)
+    losses(model, one, settings, drawing())
+    hidden = [bool((boxes[:, 1:] == torch.tensor(NOWHERE, dtype=boxes.dtype)).all()) for boxes in shown]
+    assert hidden == [rate == 1.0] * 2
 
 
 @pytest.mark.parametrize("kind", ["batch", "segments"])

@@ -13,9 +13,8 @@ from saywhere.core import InvalidFile, InvalidValue, UnknownName
 from saywhere.learn import evaluate, load_recipe, load_run, make_task, train
 from saywhere.models.common.batches import padding_mask
 from saywhere.models.mitr import MITR, baseline, collate, decode
-from saywhere.models.mitr.layers import shifted_words
+from saywhere.models.mitr.layers import masked_boxes, shifted_words
 from saywhere.models.mitr.losses import caption_loss, trace_loss
-from saywhere.models.mitr.objective import masked_boxes
 from saywhere.models.mitr.prepared import Prepared
 from tests.models.small import SAID, save_narratives
 

@@ -13,6 +13,7 @@ import torch
 from saywhere.core import InvalidFile, InvalidValue
 from saywhere.models.oscar import Oscar, WordPieces, with_levels
 from saywhere.models.oscar.mask import attention_mask
+from saywhere.models.oscar.released import has_released_layout
 from tests.models import oscar_small as small
 
 transformers = pytest.importorskip("transformers")
@@ -213,3 +214,85 @@ def test_a_network_for_other_levels_says_at_first_what_it_said(old: tuple[str, .
 def test_levels_are_not_lost(old: tuple[str, ...], new: tuple[str, ...]) -> None:
     with pytest.raises(InvalidValue, match="leave out"):
         with_levels(small.network(levels=old), new)
+
+
+def save_released(folder: Path, *, norm: bool, head: bool = True) -> tuple[Any, dict[str, torch.Tensor]]:
+    """A tiny checkpoint in the layout of Oscar's and VinVL's authors; also the BERT inside it, and its tensors."""
+    network = save_bert(folder / "inside", head=head)
+    tensors = {name if head else f"bert.{name}": value.clone() for name, value in network.state_dict().items()}
+    generator = torch.Generator().manual_seed(9)
+    tensors["bert.img_embedding.weight"] = torch.randn(16, small.REGION + 6, generator=generator)
+    tensors["bert.img_embedding.bias"] = torch.randn(16, generator=generator)
+    if norm:
+        tensors["bert.LayerNorm.weight"] = 1 + 0.1 * torch.randn(16, generator=generator)
+        tensors["bert.LayerNorm.bias"] = torch.randn(16, generator=generator)
+    # As the oldest files call them, and with what nothing here reads.
+    old = {name.replace("embeddings.LayerNorm.weight", "embeddings.LayerNorm.gamma"): t for name, t in tensors.items()}
+    old["bert.pooler.dense.weight"] = torch.zeros(16, 16)
+    torch.save(old, folder / "pytorch_model.bin")
+    config = json.loads((folder / "inside" / "config.json").read_text())
+    config |= {"img_feature_dim": small.REGION + 6, "use_img_layernorm": int(norm), "img_feature_type": "frcnn"}
+    (folder / "config.json").write_text(json.dumps(config))
+    (folder / "vocab.txt").write_text((folder / "inside" / "vocab.txt").read_text())
+    return network, tensors
+
+
+@pytest.mark.parametrize("norm", [True, False])
+def test_a_published_checkpoint_reads_and_says_what_its_own_network_would(tmp_path: Path, norm: bool) -> None:
+    network, tensors = save_released(tmp_path, norm=norm)
+    model = Oscar.from_released(tmp_path)
+    assert (model.config.norm_regions, model.config.region_size, model.training) == (norm, small.REGION, False)
+    images = small.images()
+    batch = model.reader.batch(images, ["a dog and the cup"] * len(images), ["object"] * len(images))
+    with torch.no_grad():
+        x = torch.cat([model.embed_captions(batch.captions, batch.levels), model.embed_context(batch.context)], 1)
+        # Their way: embeddings of text and of regions one after the other, through BERT's own layers.
+        text = torch.cat([batch.captions, batch.context.tags], dim=1)
+        first = batch.captions.shape[1]
+        places = torch.cat([torch.arange(first), 40 + torch.arange(batch.context.tags.shape[1])])
+        kinds = torch.cat([torch.zeros(first), torch.ones(batch.context.tags.shape[1])]).long()
+        words = network.bert.embeddings(
+            input_ids=text, token_type_ids=kinds.expand_as(text), position_ids=places.expand_as(text)
+        )
+        seen = torch.nn.functional.linear(
+            batch.context.regions, tensors["bert.img_embedding.weight"], tensors["bert.img_embedding.bias"]
+        )
+        if norm:
+            weight, bias = tensors["bert.LayerNorm.weight"], tensors["bert.LayerNorm.bias"]
+            seen = torch.nn.functional.layer_norm(seen, (16,), weight, bias, model.config.norm_epsilon)
+        torch.testing.assert_close(x, torch.cat([words, seen], dim=1), atol=1e-5, rtol=1e-5)
+        mask = attention_mask(batch.there, batch.context.there)
+        added = torch.where(mask, 0.0, torch.finfo(torch.float32).min)
+        if added.ndim == 3:
+            added = added[:, None]
+        theirs = x
+        for layer in network.bert.encoder.layer:
+            out = layer(theirs, added)
+            theirs = out[0] if isinstance(out, tuple) else out
+        scores = network.cls(theirs[:, 1:2])
+        ours = model(batch, torch.ones(len(images), 1, dtype=torch.long))
+    torch.testing.assert_close(ours, scores, atol=1e-4, rtol=1e-4)
+    assert len(model.write(images)) == len(images)
+    model.save_pretrained(tmp_path / "ours")
+    assert Oscar.from_pretrained(tmp_path / "ours").write(small.images()) == model.write(small.images())
+
+
+def test_a_published_checkpoint_that_is_not_whole_or_not_plain_is_refused(tmp_path: Path) -> None:
+    _, tensors = save_released(tmp_path, norm=True)
+    torch.save({n: t for n, t in tensors.items() if "layer.2.output" not in n}, tmp_path / "pytorch_model.bin")
+    with pytest.raises(InvalidFile, match="lacks the tensor"):
+        Oscar.from_released(tmp_path)
+    torch.save({"model": tmp_path}, tmp_path / "pytorch_model.bin")
+    with pytest.raises(InvalidFile, match="plain tensors"):
+        Oscar.from_released(tmp_path)
+    (tmp_path / "pytorch_model.bin").unlink()
+    with pytest.raises(InvalidFile, match="holds neither"):
+        Oscar.from_released(tmp_path)
+
+
+def test_training_goes_on_from_a_published_checkpoint(tmp_path: Path) -> None:
+    save_released(tmp_path, norm=True)
+    assert has_released_layout(tmp_path)
+    assert not has_released_layout(tmp_path / "inside")
+    tuned = with_levels(Oscar.from_released(tmp_path), ("scene",))
+    assert tuned.config.levels == ("scene",)

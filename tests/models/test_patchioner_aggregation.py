@@ -11,7 +11,20 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from saywhere.core import Box, BoxSet, Frame, InvalidFile, InvalidValue, Mask, Patch, Point, Region, Trace, WholeImage
+from saywhere.core import (
+    Box,
+    BoxSet,
+    Frame,
+    InvalidFile,
+    InvalidValue,
+    Mask,
+    Patch,
+    Point,
+    Region,
+    Trace,
+    UnknownName,
+    WholeImage,
+)
 from saywhere.models.patchioner.aggregation import Aggregation, LearnedAggregation, aggregate, region_weights
 
 FRAME = Frame.of_grid(4, 4)
@@ -27,6 +40,7 @@ def flat(rows: list[list[float]]) -> np.ndarray:
     return grid / grid.sum()
 
 
+SMALL_BELL = np.exp(-np.add.outer(np.array([1.0, 1.0]), np.linspace(-1, 1, 4) ** 2))
 BELL = np.exp(-np.add.outer(*(np.linspace(-1, 1, 4) ** 2,) * 2))
 
 
@@ -36,6 +50,17 @@ BELL = np.exp(-np.add.outer(*(np.linspace(-1, 1, 4) ** 2,) * 2))
         (WholeImage(), Aggregation(), np.full((4, 4), 1 / 16)),
         (WholeImage(), Aggregation(image="gaussian"), BELL / BELL.sum()),
         (WholeImage(), Aggregation(image="attention"), ATTENTION),
+        # One patch of one box, and eight of the other: each box's patches weigh as a bell, and boxes by their patches.
+        (
+            BoxSet((LEFT_TOP, WIDE)),
+            Aggregation(boxes="gaussian"),
+            (flat([[1]]) + 8 * np.vstack([SMALL_BELL / SMALL_BELL.sum(), np.zeros((2, 4))])) / 9,
+        ),
+        (BoxSet((LEFT_TOP, Box(0, 0, 0.5, 0.25))), Aggregation(boxes="attention"), flat([[0, 1]])),
+        # Points at both ends of the first row, twice as many at the right: as far from the middle, so as before.
+        (TRACE, Aggregation(trace="gaussian"), flat([[1, 0, 0, 2]])),
+        (Trace([(0.1, 0.1, 0), (0.3, 0.1, 1), (0.6, 0.1, 2)]), Aggregation(trace="gaussian"), flat([[1, np.e, 1]])),
+        (TRACE, Aggregation(trace="attention"), flat([[0, 0, 0, 1]])),
         (WholeImage(), Aggregation(image="centre"), np.eye(4)[2][:, None] * np.eye(4)[2]),
         (Box(0, 0, 0.3, 0.25), Aggregation(), flat([[1, 1]])),
         (Box(0, 0, 0.3, 0.25), Aggregation(box="coverage"), flat([[0.25, 0.05]])),
@@ -141,3 +166,12 @@ def test_a_saved_aggregation_comes_back(tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text((tmp_path / "config.json").read_text().replace('"heads": 2', '"head": 2'))
     with pytest.raises(InvalidFile, match="does not describe an aggregation"):
         LearnedAggregation.from_pretrained(tmp_path)
+
+
+def test_ways_have_names_for_all_kinds_of_regions() -> None:
+    assert Aggregation.named("uniform") == Aggregation()
+    assert Aggregation.named("dwell") == Aggregation(trace="dwell")
+    attended = Aggregation.named("attention")
+    assert {attended.image, attended.box, attended.boxes, attended.trace} == {"attention"}
+    with pytest.raises(UnknownName, match="gaussian"):
+        Aggregation.named("gausian")

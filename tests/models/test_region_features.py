@@ -17,7 +17,7 @@ import PIL.Image
 import pytest
 
 from saywhere.core import InvalidFile, InvalidValue, UnknownName
-from saywhere.models.feature_files import arrays_in
+from saywhere.models.feature_files import H5Records, arrays_in
 from saywhere.models.mitr import RegionFeatures, open_features
 from saywhere.models.prepared import REGION_FIELDS, region_row
 from saywhere.models.region_features import REGIONS, view_regions
@@ -162,6 +162,34 @@ def test_stacked_h5_is_read_by_its_list_of_ids(tmp_path: Path) -> None:
         np.testing.assert_allclose(opened["11"].features, features[1], rtol=1e-6)
         with pytest.raises(InvalidFile, match="holds no image"):
             opened["8"]
+
+
+@pytest.mark.parametrize("layout", ["stack", "flat"])
+def test_names_in_h5_are_listed_once_however_many_images_are_read(
+    layout: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "many.h5"
+    ids = [str(i) for i in range(40)]
+    features, boxes = np.ones((40, 2, 4)), np.tile([0.1, 0.2, 0.3, 0.4], (40, 2, 1))
+    with h5py.File(path, "w") as file:
+        if layout == "stack":
+            file["image_features"], file["image_bb"], file["image_ids"] = features, boxes, list(range(40))
+        else:
+            for i, name in enumerate(ids):
+                file[f"{name}_features"], file[f"{name}_boxes"], file[f"{name}_image_w"] = features[i], boxes[i], 100
+    listed = []
+    iterate, get = h5py.File.__iter__, h5py.File.__getitem__
+    monkeypatch.setattr(h5py.File, "__iter__", lambda file: listed.append("all") or iterate(file))
+    monkeypatch.setattr(h5py.File, "__getitem__", lambda file, name: listed.append(str(name)) or get(file, name))
+    records = H5Records(path)
+    for name in ids:
+        assert name in records
+        assert set(records.read(name)) >= {"features", "boxes"}
+    assert listed.count("all") + listed.count("image_ids") == 1
+    assert sorted(records.ids(), key=int) == ids
+    if layout == "flat":
+        assert set(records.read("3")) == {"features", "boxes", "image_w"}
+    records.close()
 
 
 def test_boxes_may_be_kept_apart_and_sizes_given(tmp_path: Path) -> None:

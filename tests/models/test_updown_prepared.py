@@ -84,7 +84,7 @@ def test_questions_that_cannot_be_used_are_named_counted_and_left_out(tmp_path: 
         "good": (TWICE, {}),
         "nobody": (reasons.NO_ANSWERS, {"answers": ()}),
         "short": (reasons.BAD_IMPORTANCE, {"importance": np.ones(3)}),
-        "nan": (reasons.BAD_IMPORTANCE, {"importance": np.array([np.nan, 1])}),
+        "nan": (reasons.BAD_IMPORTANCE, {"importance": np.array([np.nan, np.nan])}),
         "high": (reasons.BAD_IMPORTANCE, {"importance": np.array([0.5, 1.5])}),
         "rare": (reasons.NOT_KNOWN, {"answers": ("never again",)}),
     }

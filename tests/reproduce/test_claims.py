@@ -13,12 +13,22 @@ from scipy import stats
 from saywhere.core import InvalidValue
 from saywhere.reproduce.claims import (
     MOST_FLIPPED,
+    Claim,
     compare,
     judge,
     judge_photos,
+    judge_together,
     least_p_flips,
     mean_interval,
     photo_interval,
+)
+from saywhere.reproduce.decisions import (
+    LEVEL,
+    POWER,
+    detectable_difference,
+    detectable_margin,
+    equivalence_p,
+    holm,
 )
 from saywhere.reproduce.tables import MeasureColumn, ModelRow
 
@@ -176,3 +186,92 @@ def test_one_photo_decides_nothing() -> None:
 def test_differences_that_do_not_fit_their_photos_are_refused(differences: object) -> None:
     with pytest.raises(InvalidValue):
         photo_interval(differences, ["x", "y"])  # type: ignore[arg-type]
+
+
+def claimed(differences: list[float], source: str = "paper", margin: float | None = None) -> Claim:
+    rows = [
+        ModelRow(name, tuple({"m": value} for value in values))
+        for name, values in (("a", differences), ("b", [0.0] * len(differences)))
+    ]
+    return judge("a beats b", MeasureColumn("m"), *rows, source, margin)
+
+
+@pytest.mark.parametrize("n", [3, 5, 10])
+def test_the_smallest_detectable_difference_is_found_as_often_as_it_says(n: int) -> None:
+    generator, error = np.random.default_rng(n), 1 / np.sqrt(n)
+    size = detectable_difference(error, n - 1)
+    samples = generator.normal(size, 1.0, (20_000, n))
+    # The spread is known here, as it is where power is worked out.
+    found = stats.ttest_1samp(samples, 0.0, axis=1).pvalue < LEVEL
+    assert found.mean() == pytest.approx(POWER, abs=0.012)
+    assert stats.ttest_1samp(generator.normal(size / 2, 1.0, (20_000, n)), 0.0, axis=1).pvalue.mean() > LEVEL
+
+
+@pytest.mark.parametrize("freedom", [4, 9, math.inf])
+def test_the_smallest_margin_is_shown_for_equal_rows(freedom: float) -> None:
+    margin = detectable_margin(1.0, freedom)
+    # At the edge of what 80 % of equal rows give, the test just passes.
+    edge = float(stats.t.isf((1 - POWER) / 2, freedom))
+    assert equivalence_p(edge, 1.0, freedom, margin) == pytest.approx(LEVEL, abs=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("differences", "margin", "verdict"),
+    [
+        ([0.1, -0.1, 0.05, -0.05, 0.0], 0.5, "held"),
+        ([0.1, -0.1, 0.05, -0.05, 0.0], 0.05, "undecided"),
+        ([3.0, 3.1, 2.9, 3.0, 3.05], 0.5, "not held"),
+        ([3.0, -3.1, 2.9, -3.0, 0.05], 0.5, "undecided"),
+    ],
+)
+def test_rows_are_equal_only_within_a_stated_margin(differences: list[float], margin: float, verdict: str) -> None:
+    claim = claimed(differences, margin=margin)
+    assert claim.verdict == verdict
+    if verdict != "not held":
+        upper, lower = (
+            stats.ttest_1samp(differences, m, alternative=side).pvalue
+            for m, side in ((margin, "less"), (-margin, "greater"))
+        )
+        assert claim.p == pytest.approx(max(upper, lower))
+
+
+def test_a_margin_of_nothing_is_refused() -> None:
+    with pytest.raises(InvalidValue, match="margin"):
+        claimed([1.0, 2.0], margin=0.0)
+
+
+@given(st.lists(st.floats(0, 1), min_size=1, max_size=12))
+def test_holm_never_lowers_a_probability_nor_changes_their_order(probabilities: list[float]) -> None:
+    corrected = holm(probabilities)
+    order = np.argsort(probabilities, kind="stable")
+    assert all(after >= before for before, after in zip(probabilities, corrected, strict=True))
+    assert np.all(np.diff(np.array(corrected)[order]) >= 0)
+    assert corrected[order[0]] == min(1.0, len(probabilities) * min(probabilities))
+
+
+def test_claims_of_one_source_are_corrected_together_and_the_undecided_say_what_could_have_been_shown() -> None:
+    weak = [1.0, 1.9, 0.2, 1.4, 0.6]
+    alone = claimed(weak)
+    assert alone.verdict == "held"
+    noise = [claimed([1.0, -1.0, 0.5, -0.4, 0.0]) for _ in range(5)]
+    judged = judge_together([claimed(weak), *noise, claimed(weak, "x")])
+    assert [claim.verdict for claim in judged] == ["undecided"] * 6 + ["held"]
+    assert judged[0].p_together == pytest.approx(6 * (alone.p or 0))
+    assert alone.error is not None
+    assert judged[0].detectable == pytest.approx(detectable_difference(alone.error, 4, LEVEL / 6))
+    assert judged[-1].detectable is None
+
+
+def test_what_could_not_be_tested_counts_in_the_correction_but_stays_undecided() -> None:
+    one = claimed([2.0])
+    assert (one.verdict, one.p, one.detectable) == ("undecided", None, None)
+    judged = judge_together([one, claimed([2.0, 2.1, 1.9])])
+    assert [claim.verdict for claim in judged] == ["undecided", "held"]
+    assert judged[1].p_together == pytest.approx(2 * (judged[1].p or 0))
+
+
+def test_photos_have_a_power_line_of_their_own() -> None:
+    values = np.random.default_rng(0).normal(0.0, 1.0, 400)
+    claim = judge_photos("a", "m", "a", "b", values - values.mean(), list(range(400)))
+    assert claim.verdict == "undecided"
+    assert claim.detectable == pytest.approx(2.8 / 20, abs=0.01)

@@ -44,6 +44,9 @@ def quiet(doing: str, done: int, total: int) -> None:
 def test_a_report_says_what_made_it_and_whether_it_decides_anything(tmp_path: Path) -> None:
     results = Toy(seeds=(4,)).run(tmp_path, quiet)
     assert list(results.made_by) == ["saywhere", "git", "data"]
+    assert "reproduce/claims.py" in results.code
+    assert results.settings["plan"] == {"steps": 1}
+    assert "| plan · steps | 1 |" in (tmp_path / "report.md").read_text()
     assert results.made_by["saywhere"] == __version__
     assert results.seeds == (4,)
     assert [remark.split(":")[0] for remark in results.remarks] == ["A quick run", "Toys are drawn."]

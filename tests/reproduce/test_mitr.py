@@ -35,6 +35,7 @@ def test_everything_runs_and_an_interrupted_run_goes_on(tmp_path: Path, monkeypa
         raise MissingDependency("a Java runtime", "METEOR", "install one")
 
     monkeypatch.setattr(caption_metrics, "MeteorTool", no_java)
+    monkeypatch.setattr(MitrExperiment, "decides_from", 1)
     said: list[str] = []
     results = TINY.run(tmp_path, lambda what, done, total: said.append(what))
     assert [table.number for table in results.tables] == [5, 2, 3]
@@ -42,7 +43,9 @@ def test_everything_runs_and_an_interrupted_run_goes_on(tmp_path: Path, monkeypa
     assert {"drawing and narrating scenes", "training", "scoring captions"} <= set(said)
     assert any("a Java runtime" in remark for remark in results.remarks)
     assert json.loads((tmp_path / "numbers.json").read_text())["seeds"] == [0]
+    _check_bounds(results)
     page = (tmp_path / "report.html").read_text()
+    assert page.index("What departs from the paper") < page.index("Did the claims hold?")
     assert "MITR, Task 1 + 2 + cycle_b" in page
     kept = (tmp_path / "runs" / "task12-0" / "measured.json").stat().st_mtime_ns
     (tmp_path / "runs" / "task1-0" / "measured.json").unlink()
@@ -50,6 +53,23 @@ def test_everything_runs_and_an_interrupted_run_goes_on(tmp_path: Path, monkeypa
     assert full.tables[:3] == results.tables
     assert (tmp_path / "runs" / "task12-0" / "measured.json").stat().st_mtime_ns == kept
     _check_guided(full, tmp_path)
+
+
+def _check_bounds(results: Results) -> None:
+    """Blind and ceiling rows stand where they apply, and pointing anew at the same words is nearer than guessing."""
+    rows = {table.number: {row.name.split(":")[0]: row for row in table.rows} for table in results.tables}
+    assert [n for n in (5, 2, 3) if "blind" in rows[n]] == [5, 2, 3]
+    assert [n for n in (5, 2, 3) if "ceiling" in rows[n]] == [5, 3]
+    again, guessed = (rows[5][name].mean("LBM (k=0)") for name in ("ceiling", "blind"))
+    assert 0 < again < guessed
+    assert rows[3]["ceiling"].mean("CIDEr") > 0
+
+
+def test_a_quick_run_judges_nothing() -> None:
+    assert not MitrExperiment.quick().decides
+    assert not replace(MitrExperiment.quick(), seeds=(0, 1, 2, 3)).decides
+    assert not TINY.decides
+    assert MitrExperiment().decides
 
 
 def _check_guided(full: Results, out: Path) -> None:

@@ -380,7 +380,7 @@ def test_references_are_those_of_the_items(data: Path, tmp_path: Path) -> None:
 def test_a_whole_run_writes_tables_claims_and_pages(data: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     results = run(data, out)
-    assert sorted({table.number for table in results.tables}) == [7, 8, 9, 10, 12, 13, 14, 15, 16, 17]
+    assert sorted({table.number for table in results.tables}) == [0, 7, 8, 9, 10, 12, 13, 14, 15, 16, 17]
     boxes = next(table for table in results.tables if table.number == 10 and "true boxes" in table.title)
     assert len(boxes.rows) == 2 * 6
     assert boxes.rows[0].mean("names its class") == 100.0

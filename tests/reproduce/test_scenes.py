@@ -33,7 +33,7 @@ from saywhere.reproduce.scenes_measure import HeldOutScenes, MeasureScale, Scene
 from saywhere.world import PLACES, kinds_named, make_scene, object_captions
 
 WORLD = ScenesWorld(train=110, validation=12, test=60, captions=2, eye_scenes=8, eye_steps=2, eye_size=16)
-MEASURE = MeasureScale(attended=12, rare=2, rare_images=3, probe_seeds=1)
+MEASURE = MeasureScale(attended=12, rare=2, rare_images=3, probe_seeds=1, shuffles=19)
 PLAN = ScenesExperiment(
     seeds=(0,),
     workers=0,
@@ -53,6 +53,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Results]:
     with pytest.MonkeyPatch.context() as patch:
         # Networks that learnt nothing need no converged probes.
         patch.setattr(probing, "_MAX_ITERATIONS", 10)
+        patch.setattr(ScenesExperiment, "decides_from", 1)
         return out, PLAN.run(out, quiet)
 
 
@@ -73,7 +74,7 @@ def test_every_table_has_every_measure_of_every_row(made: tuple[Path, Results]) 
 
 def test_every_claim_has_a_verdict_and_controls_stand_beside_the_papers(made: tuple[Path, Results]) -> None:
     claims = made[1].claims
-    assert len(claims) == len(CLAIMS) + 3
+    assert len(claims) == len(CLAIMS) + 4
     assert {claim.verdict for claim in claims} <= {"held", "not held", "undecided"}
     assert {claim.source for claim in claims} == {CONTROL, "paper"}
 
@@ -103,7 +104,8 @@ def test_both_networks_are_kept_and_the_one_for_all_levels_can_be_asked_at_each(
     assert levels == {BEFORE: (OBJECT,), AFTER: (SCENE,), ALL_LEVELS: LEVELS}
 
 
-def test_what_is_done_is_not_done_again(made: tuple[Path, Results]) -> None:
+def test_what_is_done_is_not_done_again(made: tuple[Path, Results], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ScenesExperiment, "decides_from", 1)
     out, results = made
     before = {path: path.stat().st_mtime_ns for path in out.rglob("measured.json")}
     again = PLAN.run(out, quiet)

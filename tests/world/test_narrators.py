@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +12,8 @@ import pytest
 from saywhere.core.errors import InvalidValue
 from saywhere.core.narrative import Narrative
 from saywhere.formats import localized_narratives
-from saywhere.world import KINDS, NARRATORS, Narration, Scene, narrate, pointer, scenes
+from saywhere.metrics import lbm
+from saywhere.world import KINDS, NARRATORS, Narration, Scene, narrate, point_again, pointer, scenes
 from saywhere.world.english import NOUNS, listed, plain, sentence, with_article, written
 from saywhere.world.pointer import Habits, Mention, point
 
@@ -29,6 +31,19 @@ def test_each_word_has_its_truth(told: list[tuple[Scene, Narration]]) -> None:
         assert [w.text for w in words] == narration.narrative.caption.split()
         assert len(words) == len(narration.word_things)
         assert all(0 <= i < len(scene.things) for things in narration.word_things for i in things)
+
+
+def test_the_same_words_can_be_pointed_at_again_nearly_as_before(told: list[tuple[Scene, Narration]]) -> None:
+    near, far = [], []
+    for (scene, narration), (_, other) in pairwise(told[:31]):
+        again = point_again(scene, narration, 6, 1)
+        assert [word.text for word in again.words] == [word.text for word in narration.narrative.words]
+        assert not np.array_equal(again.trace.points, narration.narrative.trace.points)
+        assert np.array_equal(again.trace.points, point_again(scene, narration, 6, 1).trace.points)
+        first, second, third = (one.word_boxes().located_xyxy for one in (narration.narrative, again, other.narrative))
+        near.append(lbm(first, second))
+        far.append(lbm(first, third))
+    assert np.mean(near) < 0.8 * np.mean(far)
 
 
 def test_a_mention_names_the_kind_it_refers_to(told: list[tuple[Scene, Narration]]) -> None:

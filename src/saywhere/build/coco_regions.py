@@ -12,16 +12,15 @@ from pathlib import Path
 
 import saywhere
 from saywhere.build.photo_boxes import photo_name
-from saywhere.core import AttentionMap, InvalidFile
+from saywhere.core import InvalidFile
 from saywhere.core.types import Floats, Progress
+from saywhere.explain.human import overlap_importance
 from saywhere.formats import coco_captions
 from saywhere.formats.record import InvalidRecord
 from saywhere.models.prepared import REGION_FIELDS, StoredImages, region_features, region_row, tagged_regions
 from saywhere.models.region_features import REGIONS, RegionFeatures
 from saywhere.models.tagged_regions import TaggedRegions, of_found
 from saywhere.store import Store, StoreWriter
-
-_MAP_PX = (48, 48)
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,5 +104,5 @@ def _seer():  # type: ignore[no-untyped-def]  # its type is imported with torch,
 
 
 def box_importance(boxes_xyxy: Floats, image: RegionFeatures) -> Floats:
-    """(r,) human importance of an image's regions when people look at these boxes."""
-    return AttentionMap.from_boxes(boxes_xyxy, _MAP_PX).importance(image.boxes_xyxy)
+    """(r,) human importance of an image's regions when people look at these boxes; NaN for the whole image."""
+    return overlap_importance(image.boxes_xyxy, boxes_xyxy)

@@ -23,6 +23,7 @@ from saywhere.explain.human import human_importance, mean_attention
 from saywhere.formats import coco_captions, hat, hl, vqa
 from saywhere.formats.hl import HLRow
 from saywhere.formats.record import InvalidRecord
+from saywhere.formats.split_lists import image_key
 from saywhere.language.embed import TextEncoder
 from saywhere.language.vocabulary import Vocabulary
 from saywhere.models.mitr.batch import example_of
@@ -71,9 +72,14 @@ def prepare_narratives(
     about: Mapping[str, object],
     max_words: int = 100,
     vocabulary_size: int = 10_000,
+    splits: Mapping[str, str] | None = None,
 ) -> Preparation:
-    """For the task "mitr". Narratives without words, or of images without features, are counted and left out."""
-    counts = {"train": 0, "validation": 0, "test": 0, "without features": 0, "without words": 0}
+    """For the task "mitr". Narratives without words, or of images without features, are counted and left out.
+
+    splits: image key → split, as `saywhere.formats.split_lists` reads official lists; images that they do not name are
+    left out, too. Without, the image's name alone decides.
+    """
+    counts = {"train": 0, "validation": 0, "test": 0, "without features": 0, "without words": 0, "in no split": 0}
     kept: list[tuple[str, str, Narrative]] = []
     for narrative in narratives:
         name = _named(narrative.image_id, features)
@@ -81,10 +87,11 @@ def prepare_narratives(
             counts["without words"] += 1
         elif name is None:
             counts["without features"] += 1
-        else:
-            split = split_of(narrative.image_id)
+        elif split := _split(narrative.image_id, splits):
             counts[split] += 1
             kept.append((split, name, narrative))
+        else:
+            counts["in no split"] += 1
     for split in ("train", "validation", "test"):
         if not counts[split]:
             raise InvalidFile(out, f"no narrative falls into the split {split!r}: too few images have features")
@@ -221,6 +228,10 @@ def prepare_pairs(
 
 def _files(splits: Splits) -> dict[str, object]:
     return {"files": {split: [path.name for path in paths] for split, paths in splits.items()}}
+
+
+def _split(image_id: str, splits: Mapping[str, str] | None) -> str | None:
+    return split_of(image_id) if splits is None else splits.get(image_key(image_id))
 
 
 def _named(image_id: int | str, there: Mapping[str, object]) -> str | None:

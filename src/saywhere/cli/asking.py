@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from saywhere import loading
-from saywhere.cli.console import out
+from saywhere.cli.console import err, out
 from saywhere.cli.pointing import Pointing
 from saywhere.cli.seeing import AsJson, Level, Model, Photo, Png, busy, check_png, looked, opened, read_first, say_json
 from saywhere.core import InvalidValue, Region, UnknownName, WholeImage
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
     from saywhere.explain.seen import Method, Reason
     from saywhere.models.face import Look
+
+_NOTHING_TO_DRAW = "no picture is written: no part of the photo speaks for this"
 
 BoxAt = Annotated[str | None, typer.Option("--box", metavar="X1,Y1,X2,Y2", help="Only this rectangle.")]
 PointAt = Annotated[str | None, typer.Option("--point", metavar="X,Y", help="Only this point.")]
@@ -71,9 +73,10 @@ def answer(
 
         with busy("looking for the reason"):
             reason = why_answer(look, question, region, way)
-    if png is not None and reason is not None:
-        _draw(look, reason.weights, png)
+    drawn = png is None or (reason is not None and _draw(look, reason.weights, png))
     if as_json:
+        if not drawn:
+            err.print(_NOTHING_TO_DRAW, style="yellow", markup=False)
         ranked = [{"text": text, "probability": chance} for text, chance in given.ranked]
         unread = {"unknown": list(given.unknown), "unread": list(given.unread), "not_answered": given.reason}
         _say_json(look, photo, region, reason, question=question, answers=ranked, **unread)
@@ -87,6 +90,8 @@ def answer(
         out.print(f"not known to this model: {', '.join(given.unknown)}", markup=False)
     if given.unread:
         out.print(f"too long, not read: {' '.join(given.unread)}", markup=False)
+    if not drawn:
+        err.print(_NOTHING_TO_DRAW, style="yellow", markup=False)
 
 
 def why(
@@ -119,7 +124,8 @@ def why(
     if png is not None:
         from saywhere.explain.heat import patch_heat
 
-        _draw(look, patch_heat(reason.weights, look.view.frame), png)
+        if not _draw(look, patch_heat(reason.weights, look.view.frame), png):
+            err.print(_NOTHING_TO_DRAW, style="yellow", markup=False)
     if as_json:
         _say_json(look, photo, region, reason, level=level, caption=text)
         return
@@ -167,11 +173,14 @@ def _lines(reason: Reason) -> list[str]:
     lines = [f"{reason.said}: probability {math.exp(reason.score):.1%}"]
     if reason.faithfulness is not None:
         measured = f"{reason.faithfulness:.2f}, the rank correlation with occlusion"
-        lines.append(f"faithfulness of the {reason.method} map: {measured}")
+        blind = "no order" if reason.blind_faithfulness is None else f"{reason.blind_faithfulness:.2f}"
+        lines.append(f"faithfulness of the {reason.method} map: {measured}; of a map that ignores the word: {blind}")
     elif reason.method != "occlusion":
         lines.append(f"the {reason.method} map tells no place from another: all patches count the same")
     if reason.from_names is not None:
-        lines.append(f"without the detector's names it would be {reason.from_names:.0%} less likely")
+        less = f"{reason.from_names:.0%}"
+        said = "as likely" if less == "0%" else f"{less} less likely"
+        lines.append(f"without the detector's names it would be {said}")
     rows, cols = reason.weights.shape
     row, col = divmod(int(reason.weights.argmax()), cols)
     if reason.weights[row, col] > 0 and reason.method != "attention":
@@ -179,14 +188,15 @@ def _lines(reason: Reason) -> list[str]:
     return lines
 
 
-def _draw(look: Look, heat: Any, png: Path) -> None:
-    """heat: (h, w) over the photo."""
+def _draw(look: Look, heat: Any, png: Path) -> bool:
+    """Whether there was something to draw. heat: (h, w) over the photo."""
     from saywhere.core import AttentionMap
     from saywhere.plots import draw_heatmap, save_png
 
     if not heat.max() > 0:
-        raise InvalidValue("--png", "no part of the photo speaks for this, so there is nothing to draw")
+        return False
     save_png(draw_heatmap(look.image, AttentionMap(heat)), png)
+    return True
 
 
 def _say_json(look: Look, photo: Path, region: Region | None, reason: Reason | None, **values: Any) -> None:
@@ -198,6 +208,7 @@ def _say_json(look: Look, photo: Path, region: Region | None, reason: Reason | N
             "faithfulness": reason.faithfulness,
             "fall": reason.fall,
             "from_names": reason.from_names,
+            "blind_faithfulness": reason.blind_faithfulness,
             "weights": reason.weights.tolist(),
         }
     say_json(look, photo, region=(region or WholeImage()).to_json(), **values)

@@ -60,6 +60,56 @@ def memory(
 
 
 @app.command()
+def published(
+    projection: Annotated[Path, typer.Option(help="Talk2DINO's projection: vitb_mlp_infonce.pth, or safetensors.")],
+    decoder: Annotated[Path, typer.Option(help="The authors' decoder: coco_karpathy-009.pt, or safetensors.")],
+    memory: Annotated[
+        Path, typer.Option(help="Captions to remember: COCO's or a list as JSON, with or without features; or HDF5.")
+    ],
+    output: Annotated[Path, typer.Option("--out", "-o", help="Folder to write the model to.")] = Path(
+        "out/patch-ioner"
+    ),
+    dino: Annotated[str, typer.Option(help="DINOv2 with registers: a folder, or a name on the hub.")] = (
+        "facebook/dinov2-with-registers-base"
+    ),
+    clip: Annotated[str, typer.Option(help="CLIP, whose text side is read: a folder, or a name on the hub.")] = (
+        "openai/clip-vit-base-patch16"
+    ),
+    input_px: Annotated[int, typer.Option(min=14, help="Side of the square that photos are brought to.")] = 518,
+    heads: Annotated[int, typer.Option(min=1, help="Heads of the decoder, which its tensors do not tell.")] = 4,
+) -> None:
+    """Patch-ioner's full system out of the authors' published parts, as a model for every command.
+
+    Then: saywhere caption photo.jpg --box … --model out/patch-ioner
+    """
+    from saywhere.build.released import PublishedSystem, build_published
+
+    parts = PublishedSystem(projection, decoder, memory, dino, clip, input_px, heads)
+    with stages() as progress:
+        count = build_published(parts, output, progress)
+    out.print(f"{output}: remembers {count:,} captions; load it with saywhere.load({str(output)!r})", markup=False)
+
+
+@app.command()
+def oscar(
+    checkpoint: Annotated[
+        Path, typer.Argument(help="A published Oscar or VinVL: config.json, vocab.txt, pytorch_model.bin.")
+    ],
+    output: Annotated[Path, typer.Option("--out", "-o", help="Folder to write the network to.")] = Path("out/oscar"),
+) -> None:
+    """A published Oscar or VinVL as a network of ours, to caption with, to tune on scenes and to look inside.
+
+    Tune it by recipes/oscar-scene.toml with model.start=FOLDER; the checkpoint's own folder will do there, too.
+    """
+    from saywhere.models.oscar.released import oscar_from_released
+
+    network = oscar_from_released(checkpoint)
+    network.save_pretrained(output)
+    shape = network.config
+    out.print(f"{output}: {shape.layers} layers of width {shape.width}, regions of {shape.region_size}", markup=False)
+
+
+@app.command()
 def base(
     data: Annotated[
         Path,

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from rich.console import Console
 from rich.progress import (
@@ -24,6 +24,7 @@ from saywhere.core.types import Progress
 
 if TYPE_CHECKING:
     from saywhere.reproduce.claims import Claim
+    from saywhere.reproduce.results import Departure
 
 out = Console(highlight=False, soft_wrap=True)
 err = Console(stderr=True, highlight=False, soft_wrap=True)
@@ -43,14 +44,28 @@ def plain_table() -> Table:
     return table
 
 
+def tell_plan(departures: Iterable[Departure], settings: Mapping[str, Any]) -> None:
+    """What an experiment is about to do: first what departs from the paper, then every setting."""
+    import msgspec
+
+    from saywhere.reproduce._cells import settings_rows
+
+    for one in departures:
+        out.print(f"not as in the paper: {one.setting}: {one.here} (the paper: {one.paper})", markup=False)
+    for name, value in settings_rows(msgspec.to_builtins(settings, enc_hook=str)):
+        out.print(f"{name}: {value}", markup=False)
+
+
 def tell_claims(claims: Iterable[Claim]) -> None:
     """A line for each claim of a paper, with its verdict and the difference that it comes from."""
-    from saywhere.reproduce._cells import difference
+    from saywhere.reproduce._cells import could_show, difference
 
     for claim in claims:
         mean, interval = difference(claim)
         sign = _SIGNS.get(claim.verdict, "?")
-        out.print(f"{sign} {claim.text}: {claim.verdict} ({claim.measure} {mean}, 95 %: {interval})", markup=False)
+        power = f"; could have shown: {could_show(claim)}" if claim.verdict == "undecided" else ""
+        found = f"{claim.measure} {mean}, 95 %: {interval}{power}"
+        out.print(f"{sign} {claim.text}: {claim.verdict} ({found})", markup=False)
 
 
 def tell_left_out(lines: Sequence[object]) -> None:

@@ -36,16 +36,26 @@ def narratives(
     features: _Features,
     output: _Out,
     max_words: Annotated[int, typer.Option(min=2, help="Keep at most this many words of a caption.")] = 100,
+    split: Annotated[
+        list[str] | None,
+        typer.Option(help="Official list of a split: NAME=FILE, or FILE if it says so itself; may be repeated."),
+    ] = None,
 ) -> None:
-    """For the task mitr: narratives with the regions of their photos, cut into train, validation and test by image."""
+    """For the task mitr: narratives with the regions of their photos, cut into train, validation and test by image.
+
+    Lists may be Karpathy's dataset_coco.json, any COCO file with images, or text with a name a line. Without any,
+    images fall into splits by their names.
+    """
     from saywhere.build.prepare import prepare_narratives
     from saywhere.cli.data import read_narratives
+    from saywhere.formats.split_lists import read_split_lists
     from saywhere.models.region_features import open_features
 
     about = {"files": [path.name for path in files], "features": features.name}
     told = (narrative for path in files for narrative in read_narratives(path, None))
     with open_features(features) as seen:
-        _tell(output, prepare_narratives(output, told, seen, about, max_words))
+        splits = read_split_lists(split) if split else None
+        _tell(output, prepare_narratives(output, told, seen, about, max_words, splits=splits))
 
 
 @app.command()

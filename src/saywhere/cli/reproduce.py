@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 
 import typer
 
 from saywhere import loading
-from saywhere.cli.console import out, stages, tell_claims
+from saywhere.cli.console import out, stages, tell_claims, tell_plan
 
 if TYPE_CHECKING:
     from saywhere.models.patchioner.seer import Seer
     from saywhere.reproduce.experiment import Experiment
+    from saywhere.reproduce.patchioner_data import RegionItem
     from saywhere.reproduce.results import Results
+
+E = TypeVar("E", bound="Experiment")
 
 app = typer.Typer(
     help="Run a paper's experiments anew and write a report.", no_args_is_help=True, rich_markup_mode=None
@@ -23,14 +29,23 @@ Out = Annotated[Path, typer.Option("--out", "-o", help="Folder for the runs and 
 Quick = Annotated[
     bool, typer.Option("--quick", help="Run everything in a few minutes with one seed: a check, not a result.")
 ]
+Seeds = Annotated[int | None, typer.Option(min=1, help="How many seeds each row learns with.")]
 Workers = Annotated[int, typer.Option(min=1, help="How many processes to use, each with one thread.")]
 
 
+def _seeded(experiment: E, seeds: int | None) -> E:
+    """With so many seeds, if any number is given."""
+    return experiment if seeds is None else replace(experiment, seeds=tuple(range(seeds)))
+
+
 def _run(experiment: Experiment, output: Path) -> Results:
-    """Run, and say each verdict and where the report is."""
+    """Say the plan, run, and say each verdict and where the report is."""
+    tell_plan(experiment.departures(), experiment.plan())
     with stages() as progress:
         results = experiment.run(output, progress)
     tell_claims(results.claims)
+    if not experiment.decides:
+        out.print("no claim is judged: the run is too short to decide one", markup=False)
     out.print(f"report: {output / 'report.html'} and {output / 'report.md'}", markup=False)
     return results
 
@@ -44,6 +59,17 @@ def mitr(
     data: Annotated[
         Path | None, typer.Option(help="Use this folder of `saywhere prepare` instead of the simulated world.")
     ] = None,
+    seeds: Seeds = None,
+    steps: Annotated[int | None, typer.Option(min=1, help="How many steps each row learns.")] = None,
+    batch: Annotated[int | None, typer.Option(min=2, help="How many narratives a step learns from.")] = None,
+    width: Annotated[int | None, typer.Option(min=1, help="Width of the networks.")] = None,
+    heads: Annotated[int | None, typer.Option(min=1, help="Heads of attention.")] = None,
+    lr: Annotated[float | None, typer.Option(min=0, help="Learning rate.")] = None,
+    beams: Annotated[int | None, typer.Option(min=1, help="How many beams write captions.")] = None,
+    test: Annotated[int | None, typer.Option(min=1, help="How many narratives to test on.")] = None,
+    hidden: Annotated[
+        float | None, typer.Option(min=0, max=1, help="Share of the boxes before that Task 1 does not see.")
+    ] = None,
 ) -> None:
     """MITR's Tables 2, 3 and 5 (with --full also 6, 7 and 8) in the simulated world, with a verdict for each claim.
 
@@ -51,8 +77,11 @@ def mitr(
     """
     from saywhere.reproduce.mitr import MitrExperiment
 
-    made = MitrExperiment.quick if quick else MitrExperiment
-    _run(made(workers=workers, full=full, data=data), output)
+    made = (MitrExperiment.quick if quick else MitrExperiment)(workers=workers, full=full, data=data)
+    given: dict[str, Any] = {"steps": steps, "batch": batch, "width": width, "heads": heads, "lr": lr, "beams": beams}
+    given |= {"test": test, "hidden": hidden}
+    scale = replace(made.scale, **{name: value for name, value in given.items() if value is not None})
+    _run(_seeded(replace(made, scale=scale), seeds), output)
 
 
 @app.command()
@@ -82,6 +111,7 @@ def hint(
         typer.Option(help="Also run on real photos: a folder with photos/, boxes.json and captions_val2017.json."),
     ] = None,
     workers: Workers = 2,
+    seeds: Seeds = None,
     show_photos: Annotated[
         bool, typer.Option(help="Show photographs in the report. Leave them out to publish it.")
     ] = True,
@@ -96,7 +126,8 @@ def hint(
 
     made = HintExperiment.quick if quick else HintExperiment
     folder = None if coco is None else CocoFolder.of(coco)
-    _write_study(_run(made(workers=workers, show_photos=show_photos, coco=folder), output), output)
+    planned = made(workers=workers, show_photos=show_photos, coco=folder)
+    _write_study(_run(_seeded(planned, seeds), output), output)
 
 
 def _write_study(results: Results, output: Path) -> None:
@@ -125,7 +156,7 @@ def _write_study(results: Results, output: Path) -> None:
 
 
 @app.command()
-def scenes(output: Out = Path("out/scenes"), quick: Quick = False, workers: Workers = 2) -> None:
+def scenes(output: Out = Path("out/scenes"), quick: Quick = False, workers: Workers = 2, seeds: Seeds = None) -> None:
     """Captions of objects, then of scenes, in the simulated world: attention, ablation and probes before and after.
 
     What is done already in the output folder is not done again, so an interrupted run goes on where it was.
@@ -133,7 +164,7 @@ def scenes(output: Out = Path("out/scenes"), quick: Quick = False, workers: Work
     from saywhere.reproduce.scenes import ScenesExperiment
 
     made = ScenesExperiment.quick if quick else ScenesExperiment
-    _run(made(workers=workers), output)
+    _run(_seeded(made(workers=workers), seeds), output)
 
 
 @app.command()
@@ -165,6 +196,75 @@ def patchioner(
     made = PatchionerExperiment.quick if quick else PatchionerExperiment
     _run(made(seers=open_writers(model), data=data, photos=photos, limit=limit), output)
     out.print(f"photos: {output / PHOTOS_PAGE}", markup=False)
+
+
+@app.command()
+def dense(
+    regions: Annotated[
+        Path,
+        typer.Argument(
+            help="Described boxes: Visual Genome's regions, RefCOCO's refs, or JSON: image → [{box_xyxy, caption}, …].",
+            show_default=False,
+        ),
+    ],
+    photos: Annotated[Path, typer.Option(help="Folder with the photos.")],
+    beside: Annotated[
+        Path | None, typer.Option(help="Visual Genome's image data, or the COCO instances that refs are about.")
+    ] = None,
+    output: Out = Path("out/dense"),
+    model: Annotated[str, typer.Option("--model", "-m", help="Model: a name, a folder, or owner/name on the hub.")] = (
+        loading.BASE
+    ),
+    limit: Annotated[int | None, typer.Option(min=1, help="Use only this many boxes, the first ones.")] = None,
+    quick: Annotated[bool, typer.Option("--quick", help="Caption 60 boxes: a check, not a result.")] = False,
+) -> None:
+    """Dense captioning: mAP and caption measures of true boxes, by every way to weigh patches, and of crops."""
+    from saywhere.reproduce.region_captions import read_dense
+
+    read = partial(read_dense, regions, beside)
+    _caption_regions("dense", read, photos, output, model, limit, quick)
+
+
+@app.command()
+def traces(
+    benchmark: Annotated[Path, typer.Argument(help="What `saywhere build trace-benchmark` wrote.", show_default=False)],
+    photos: Annotated[Path, typer.Option(help="Folder with the photos.")],
+    output: Out = Path("out/traces"),
+    model: Annotated[str, typer.Option("--model", "-m", help="Model: a name, a folder, or owner/name on the hub.")] = (
+        loading.BASE
+    ),
+    limit: Annotated[int | None, typer.Option(min=1, help="Use only this many traces, the first ones.")] = None,
+    quick: Annotated[bool, typer.Option("--quick", help="Caption 60 traces: a check, not a result.")] = False,
+) -> None:
+    """Trace captioning: caption measures of traces and their sentences, by every way to weigh patches, and of crops."""
+    from saywhere.reproduce.region_captions import read_traces
+
+    _caption_regions("traces", partial(read_traces, benchmark), photos, output, model, limit, quick)
+
+
+def _caption_regions(
+    kind: Literal["dense", "traces"],
+    read: Callable[..., tuple[list[RegionItem], dict[str, int]]],
+    photos: Path,
+    output: Path,
+    model: str,
+    limit: int | None,
+    quick: bool,
+) -> None:
+    from saywhere.cli.seeing import opened
+    from saywhere.formats.files import find_photo
+    from saywhere.reproduce.region_captions import RegionCaptionExperiment, first_regions
+
+    items, left_out = read(lambda image: find_photo(photos, image) is not None)
+    chosen = first_regions(items, limit, quick)
+    files = {item.image_id: path for item in chosen if (path := find_photo(photos, item.image_id)) is not None}
+    experiment = RegionCaptionExperiment(
+        kind=kind, model=opened(model, "caption"), items=chosen, photos=files, left_out=left_out, is_quick=quick
+    )
+    [table] = _run(experiment, output).tables
+    for row in table.rows:
+        said = "  ".join(f"{column.name} {row.mean(column.name):.3f}" for column in table.columns)
+        out.print(f"{said}  {row.name}", markup=False)
 
 
 @app.command()
@@ -205,6 +305,31 @@ def render(
 
     write(folder)
     out.print(f"report: {folder / 'report.html'} and {folder / 'report.md'}", markup=False)
+
+
+@app.command()
+def check(
+    folder: Annotated[Path, typer.Argument(help="A report's folder, or one with several.", show_default=False)],
+    mark: Annotated[
+        bool, typer.Option("--mark", help="Let reports whose code has changed say that older code made them.")
+    ] = False,
+    note: Annotated[str, typer.Option(help="What is known to be wrong with them, for --mark.")] = "",
+) -> None:
+    """Say which reports no longer fit the code; fail if one does and does not say so itself."""
+    from saywhere.core.errors import InvalidFile
+    from saywhere.reproduce.freshness import kept_reports, mark_older, problems
+
+    reports = kept_reports(folder)
+    if not reports:
+        raise InvalidFile(folder, "holds no report", "name a folder with numbers.json, or one of such folders")
+    wrong = False
+    for report in reports:
+        said = mark_older(report, note) if mark else ""
+        found = list(problems(report))
+        wrong |= bool(found)
+        out.print(f"{report.name}: {' '.join(found) or said or 'as it should be'}", markup=False)
+    if wrong:
+        raise typer.Exit(1)
 
 
 def open_writers(model: str) -> dict[str, Seer]:

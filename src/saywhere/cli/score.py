@@ -63,13 +63,14 @@ def traces(
 ) -> None:
     """LBM between the word boxes of two files of narratives; smaller is better.
 
-    A narrative is compared with the one of the same data set, image and annotator. Unlocated words are left out.
+    A narrative is compared with the one of the same data set, image and annotator. Unlocated words are left out; with
+    --protocol released from the truth alone, where a predicted word without a place counts as the whole image.
     """
     from saywhere.metrics import lbm_many
 
     guesses, truths = _by_id(predicted), _by_id(truth)
     _same_keys(guesses, truths, predicted, truth)
-    pairs = {key: (guesses[key].word_boxes().located_xyxy, truths[key].word_boxes().located_xyxy) for key in truths}
+    pairs = {key: (_predicted_boxes(guesses[key], protocol), truths[key].word_boxes().located_xyxy) for key in truths}
     keys = [key for key, (guess, true) in pairs.items() if len(guess) and len(true)]
     if not keys:
         raise InvalidFile(truth, "no narrative has located words in both files")
@@ -220,6 +221,12 @@ def _texts(path: Path) -> dict[str, list[str]]:
             raise InvalidFile(path, f"holds {kind.holds} ({kind.title}), not captions")
         found[str(value.image_id)].append(caption)
     return dict(found)
+
+
+def _predicted_boxes(narrative: Narrative, protocol: str) -> Any:
+    """As a protocol compares them: the authors' program keeps unlocated words of a prediction, as the whole image."""
+    boxes = narrative.word_boxes()
+    return boxes.encode()[:, :4] if protocol == "released" else boxes.located_xyxy
 
 
 def _by_id(path: Path) -> dict[tuple[str, int], Narrative]:

@@ -61,6 +61,10 @@ def caption(
         int | None, typer.Option(min=1, help="Width of the beam search; 1 is greedy search, the fastest.")
     ] = None,
     level: Level = "object",
+    weighting: Annotated[
+        str,
+        typer.Option(help="How a region's patches are weighed: uniform, gaussian, attention, coverage, box or dwell."),
+    ] = "",
     as_json: AsJson = False,
     nearest: Annotated[
         bool, typer.Option("--nearest", help="Also print the nearest sentences of the model's memory.")
@@ -80,6 +84,8 @@ def caption(
 
     check_level(level, loaded.levels, loaded.name)
     look = looked(loaded, photo, image)
+    if weighting:
+        look = look.weighing(weighting)
     with busy("writing"):
         captions = look.captions(regions or [WholeImage()], _generation(loaded, beams), level)
     if png is not None:

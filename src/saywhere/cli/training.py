@@ -7,8 +7,8 @@ from typing import Annotated, Literal
 
 import typer
 
-from saywhere.cli.console import err, out, plain_table
-from saywhere.core.errors import UnknownName
+from saywhere.cli.console import err, out, plain_table, stages
+from saywhere.core.errors import InvalidValue, UnknownName
 
 
 def train(
@@ -57,14 +57,67 @@ def _tell_plan(recipe: Path, overrides: list[str], processes: int) -> None:
 def evaluate(
     run: Annotated[Path, typer.Argument(help="Folder of a run.", show_default=False)],
     which: Annotated[str, typer.Option(help="Which checkpoint: best or last.")] = "best",
+    split: Annotated[
+        str, typer.Option(help="Of a MITR: test on this split, or on the images of a list (a file), and score it.")
+    ] = "",
+    data: Annotated[Path | None, typer.Option(help="With --split: another prepared folder than the run's own.")] = None,
+    beams: Annotated[int, typer.Option(min=1, help="With --split: how many beams write captions.")] = 5,
+    limit: Annotated[int | None, typer.Option(min=1, help="With --split: test on this many narratives.")] = None,
+    metrics: Annotated[
+        str, typer.Option(help="With --split: caption metrics: bleu, rouge-l, cider, meteor, spice, scene-graph-f.")
+    ] = "bleu,rouge-l,cider",
+    predictions: Annotated[
+        Path | None, typer.Option("--predictions", "-p", help="With --split: write what it said and where, as JSONL.")
+    ] = None,
 ) -> None:
-    """Validate a trained model again and say how good it is."""
+    """Validate a trained model again and say how good it is.
+
+    With --split, a MITR writes and points: LBM with k = 0 and 1 and caption metrics of every task that it learnt.
+    """
     from saywhere.learn import evaluate as evaluate_run
 
+    if split:
+        names = tuple(name.strip().replace("-", "_") for name in metrics.split(",") if name.strip())
+        found = _test_mitr(run, _checkpoint(which), split, data, beams, limit, names, predictions)
+    elif data or limit or predictions:
+        raise InvalidValue("split", "is not given", "--data, --limit and --predictions go with --split")
+    else:
+        found = evaluate_run(run, _checkpoint(which))["metrics"]
     table = plain_table()
-    for name, value in evaluate_run(run, _checkpoint(which))["metrics"].items():
+    for name, value in found.items():
         table.add_row(name, "–" if value is None else f"{value:.4f}")
     out.print(table)
+
+
+def _test_mitr(
+    run: Path,
+    which: Literal["best", "last"],
+    split: str,
+    data: Path | None,
+    beams: int,
+    limit: int | None,
+    metrics: tuple[str, ...],
+    predictions: Path | None,
+) -> dict[str, float]:
+    from saywhere.formats.split_lists import image_key, read_split_list
+    from saywhere.learn import load_run
+    from saywhere.learn.mitr_evaluation import evaluate_mitr, items_of, write_predictions
+    from saywhere.models.mitr.prepared import SPLITS
+    from saywhere.models.mitr.task import MitrTask
+
+    trained = load_run(run, which, [] if data is None else [f"data.folder={str(data)!r}"])
+    if not isinstance(trained.task, MitrTask):
+        raise InvalidValue("--split", f"is for MITR's runs; this one learnt {trained.recipe.task}")
+    listed = None if split in SPLITS else read_split_list(split, "test")
+    items = items_of(trained.task.prepared, split if listed is None else lambda n: image_key(n) in listed, limit)
+    with stages() as progress:
+        found = evaluate_mitr(trained.model, trained.task, items, beams, metrics, progress)
+    if found.learnt_from and data is None:
+        err.print(f"{found.learnt_from:,} of {found.narratives:,} narratives were learnt from", style="yellow")
+    if predictions:
+        write_predictions(found, predictions)
+    out.print(f"{found.narratives:,} narratives, {beams} beams", markup=False)
+    return found.scores
 
 
 def export(

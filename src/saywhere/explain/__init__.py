@@ -62,7 +62,7 @@ from saywhere.explain.gradients import (
     twice_differentiable,
 )
 from saywhere.explain.heat import patch_heat, region_heat
-from saywhere.explain.human import human_importance, mean_attention, patch_boxes
+from saywhere.explain.human import human_importance, mean_attention, overlap_importance, patch_boxes
 from saywhere.explain.informative import SceneObjects
 from saywhere.explain.occlusion import occlusion, without_top
 from saywhere.explain.probing import ClassScore, ProbeResult, ProbeRun, pooled, pooled_many, probe_table
@@ -130,6 +130,7 @@ __all__ = [
     "object_attention",
     "occlusion",
     "overlap_at",
+    "overlap_importance",
     "patch_boxes",
     "patch_heat",
     "pooled",

@@ -228,7 +228,7 @@ def diagnosticity(
     min_images: int = 1,
     depths: Sequence[int] = DEPTHS,
     p: float = PERSISTENCE,
-    shuffles: int = 99,
+    shuffles: int = 999,
 ) -> Diagnosticity:
     """Most attended against most frequent objects, scene by scene, beside chance.
 
@@ -246,10 +246,8 @@ def diagnosticity(
     for scene in sorted(of_scene, key=lambda name: (-len(of_scene[name]), name)):
         some = of_scene[scene]
         frequent = _ranked(frequent_objects((one.objects for one in some), count))
-        chance = [
-            _ranked(attended_objects((shuffled(one, generator) for one in some), by, min_images))
-            for _ in range(shuffles)
-        ]
+        null = _ShuffleNull(some, by, min_images)
+        chance = [_ranked(null.draw(generator)) for _ in range(shuffles)]
         found = _ranked(attended_objects(some, by, min_images))
         even = _ranked(attended_objects((uniform(one) for one in some), by, min_images))
         at = {k: _at_depth(frequent, found, even, chance, k, p) for k in depths}
@@ -266,6 +264,38 @@ def uniform(one: ObjectAttention) -> ObjectAttention:
 def shuffled(one: ObjectAttention, generator: np.random.Generator) -> ObjectAttention:
     """The same image with what its tags received shuffled among them, and so with its regions."""
     return _with(one, generator.permutation)
+
+
+class _ShuffleNull:
+    """What `attended_objects` gives of images that are `shuffled`, hundreds of times over: names, and in how many
+    images each is seen, stay as they are, so that only shares are drawn and added."""
+
+    def __init__(self, looked: Sequence[ObjectAttention], by: By, min_images: int) -> None:
+        usual = attended_objects(looked, by, min_images)
+        total = attended_objects(looked, "sum")
+        self._names = [*total]
+        number = {name: i for i, name in enumerate(self._names)}
+        self._received = np.concatenate([one.received for one in looked]) if looked else np.zeros(0)
+        groups, places, names, first = [], [], [], 0
+        for image, one in enumerate(looked):
+            groups.append(image * len(TokenKind) + one.kinds)
+            for place, shown in enumerate(one.names):
+                places += [first + place] * len(shown)
+                names += [number[name] for name in shown]
+            first += len(one.names)
+        self._groups = np.concatenate(groups).astype(np.int64) if groups else np.zeros(0, np.int64)
+        self._by_group = np.argsort(self._groups, kind="stable")
+        self._places, self._shown = np.array(places, np.int64), np.array(names, np.int64)
+        # The sum over what is asked for is in how many parts it is divided; 0 leaves the name out.
+        self._share = np.array([usual[name] / total[name] if usual.get(name) else 0.0 for name in self._names])
+        self._kept = [name in usual for name in self._names]
+
+    def draw(self, generator: np.random.Generator) -> dict[str, float]:
+        """Attention by name, with shares shuffled among the tags of each image, and among its regions."""
+        shares = np.empty_like(self._received)
+        shares[self._by_group] = self._received[np.lexsort((generator.random(len(shares)), self._groups))]
+        totals = np.bincount(self._shown, weights=shares[self._places], minlength=len(self._names)) * self._share
+        return {name: float(value) for name, value, kept in zip(self._names, totals, self._kept, strict=True) if kept}
 
 
 def _with(one: ObjectAttention, change: Callable[[Floats], Floats]) -> ObjectAttention:

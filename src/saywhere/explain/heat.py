@@ -11,7 +11,7 @@ from saywhere.core.attention import DEFAULT_SHAPE
 from saywhere.core.errors import InvalidValue, UnknownName
 from saywhere.core.frame import Frame
 from saywhere.core.types import Floats, owned
-from saywhere.explain.human import patch_boxes
+from saywhere.explain.human import patch_boxes, whole_image
 
 Side = Literal["for", "against"]
 _PARTS = ("for", "against")
@@ -24,7 +24,8 @@ def region_heat(
 
     importance: (r,); NaN is no heat. boxes_xyxy: (r, 4), in proportion at their edges. part: "for" shows the positive
     importances and "against" the negative ones, turned round; the others are no heat. The map is 0 everywhere if there
-    is none of the part asked for: nothing is scaled up to look like something.
+    is none of the part asked for: nothing is scaled up to look like something. A region that is the whole image is left
+    out where there are others: it would paint over all of them.
     """
     if part not in _PARTS:
         raise UnknownName("part of the importances", part, _PARTS)
@@ -33,6 +34,8 @@ def region_heat(
     if np.isinf(values).any():
         raise InvalidValue("importance", "holds infinity")
     heats = np.maximum(np.nan_to_num(values if part == "for" else -values), 0)
+    if (whole := whole_image(boxes)).any() and not whole.all():
+        heats[whole] = 0
     frame = Frame.of_grid(*shape)
     heat = np.zeros(shape)
     for value, box in zip(heats, boxes, strict=True):

@@ -14,9 +14,13 @@ from numpy.typing import ArrayLike
 from saywhere.core.attention import DEFAULT_SHAPE, AttentionMap
 from saywhere.core.errors import InvalidValue
 from saywhere.core.frame import Frame
-from saywhere.core.types import Bools, Floats
+from saywhere.core.types import Bools, Floats, owned
+from saywhere.metrics.referring import box_iou
 
 _SHAPE_TOLERANCE = 0.05
+_WHOLE = 0.99
+TIE = 0.05
+"""Importances by overlap that are nearer to each other are the same."""
 
 
 def human_importance(
@@ -33,6 +37,31 @@ def human_importance(
     if not isinstance(where, Frame):
         return seen.importance(where)
     return _where_area(seen, patch_boxes(where))[0]
+
+
+def overlap_importance(boxes_xyxy: ArrayLike, asked_xyxy: ArrayLike) -> Floats:
+    """(r,) in [0, 1]: how well each region fits what people were asked to look at, its best IoU with one of the boxes.
+
+    boxes_xyxy: (r, 4). asked_xyxy: (n, 4), n ≥ 1. Of E_in / (E_in + E_out) every region that holds all of what is
+    asked has nearly 1, the sky around a clock as well as the clock; of this, the clock alone. Rounded to steps of 0.05,
+    so that near ties are ties. The whole image is no place to look at: NaN.
+
+    >>> overlap_importance([(0, 0, 1, 1), (0, 0, 1, 0.6), (0.4, 0.2, 0.6, 0.4)], [(0.4, 0.2, 0.6, 0.4)]).tolist()
+    [nan, 0.05, 1.0]
+    """
+    boxes, asked = owned(boxes_xyxy, "regions", (None, 4)), owned(asked_xyxy, "asked boxes", (None, 4))
+    if not len(asked):
+        raise InvalidValue("asked boxes", "there are none to look at")
+    importance: Floats = np.round(box_iou(boxes, asked).max(axis=1) / TIE) * TIE
+    importance[whole_image(boxes)] = np.nan
+    return importance
+
+
+def whole_image(boxes_xyxy: Floats) -> Bools:
+    """(r,) which of (r, 4) regions are the whole image, but for a hundredth of it."""
+    sides = np.clip(boxes_xyxy[:, 2:], 0, 1) - np.clip(boxes_xyxy[:, :2], 0, 1)
+    covers: Bools = sides.prod(axis=1) >= _WHOLE
+    return covers
 
 
 def patch_boxes(frame: Frame) -> Floats:

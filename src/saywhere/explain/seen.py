@@ -92,6 +92,8 @@ class Reason:
     fall: how far the score falls on average while the parts go, the most important first; more is better.
     from_names: the share of the word's probability that is lost if the detector names nothing; 0 if none is. Names
     follow from boxes, not from patches, so no weight shows them. None for answers, and without a detector.
+    blind_faithfulness: the same rank correlation of a map that does not know what was said: how far each part stands
+    out from a blank one. A faithfulness that is not above it explains nothing. None where faithfulness is.
     """
 
     said: str
@@ -101,6 +103,7 @@ class Reason:
     faithfulness: float | None
     fall: float
     from_names: float | None
+    blind_faithfulness: float | None = None
 
 
 def why_word(
@@ -116,8 +119,9 @@ def why_word(
     weights = np.zeros(score.grid)
     weights.ravel()[score.cells.cpu().numpy()] = found.importance
     quiet = score.without_names()
-    from_names = None if quiet is None else -math.expm1(min(quiet - found.score, 0.0))
-    return Reason(score.word, method, weights, found.score, found.faithfulness, found.fall, from_names)
+    # Never −0: names that spoke against the word took nothing away.
+    from_names = None if quiet is None else max(0.0, -math.expm1(min(quiet - found.score, 0.0)))
+    return Reason(score.word, method, weights, found.score, found.faithfulness, found.fall, from_names, found.blind)
 
 
 def why_answer(
@@ -128,7 +132,7 @@ def why_answer(
     score: PlaceScore = look.answer_score(question, region, answer)
     found = _Importance.of(score, method)
     weights = region_heat(found.importance, score.boxes_xyxy, DEFAULT_SHAPE)
-    return Reason(score.word, method, weights, found.score, found.faithfulness, found.fall, None)
+    return Reason(score.word, method, weights, found.score, found.faithfulness, found.fall, None, found.blind)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -139,6 +143,7 @@ class _Importance:
     score: float
     faithfulness: float | None
     fall: float
+    blind: float | None
 
     @classmethod
     def of(cls, part_score: PartScore, method: Method) -> _Importance:
@@ -152,12 +157,17 @@ class _Importance:
             importance = falls if method == "occlusion" else part_score.attention[None].to(falls)
         curve = deletion(part_score, features, present, importance, steps=_STEPS, chunk=chunk)
         found, measured = (one.double().cpu().numpy() for one in (importance, falls))
-        agreed = (
-            math.nan if method == "occlusion" else float(rank_agreement(found, measured, present.cpu().numpy()).each[0])
-        )
         score = float(curve.scores[0, 0])
-        faithfulness = None if method == "occlusion" or math.isnan(agreed) else agreed
-        return cls(found[0], score, faithfulness, score - float(curve.area[0]))
+        faithfulness = None if method == "occlusion" else _agreed(found, measured)
+        stands_out = (features.norm(dim=2) * part_score.attention[None].to(features)).double().cpu().numpy()
+        blind = None if faithfulness is None else _agreed(stands_out, measured)
+        return cls(found[0], score, faithfulness, score - float(curve.area[0]), blind)
+
+
+def _agreed(importance: Floats, falls: Floats) -> float | None:
+    """The rank correlation of (1, r) importances with what occlusion does; None where there is no order."""
+    agreed = float(rank_agreement(importance, falls, np.ones(importance.shape, dtype=bool)).each[0])
+    return None if math.isnan(agreed) else agreed
 
 
 def _check(method: str) -> None:

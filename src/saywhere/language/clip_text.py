@@ -118,9 +118,25 @@ class Talk2DinoProjection(nn.Module):
         return projected
 
 
+def _published(path: Path) -> dict[str, Tensor]:
+    if path.suffix not in (".pth", ".pt"):
+        return read_tensors(path)
+    from safetensors.torch import load
+
+    from saywhere.assets.conversion import to_safetensors
+
+    try:
+        return load(to_safetensors(path.read_bytes(), path.name))
+    except OSError as error:
+        raise InvalidFile(path, f"cannot be opened: {error.strerror or error}") from error
+
+
 def load_talk2dino_projection(path: str | Path) -> Talk2DinoProjection:
-    """A projection from safetensors under the released names: linear_layer, and linear_layer2 or hidden_layers.0."""
-    tensors = read_tensors(path)
+    """A projection under the released names: linear_layer, and linear_layer2 or hidden_layers.0.
+
+    path: safetensors, or the published .pth of plain tensors, which is read with `weights_only`.
+    """
+    tensors = _published(Path(path))
     second = next((name for name in _SECOND_LAYERS if f"{name}.weight" in tensors), _SECOND_LAYERS[0])
     names = {
         f"{ours}.{kind}": f"{theirs}.{kind}"

@@ -21,7 +21,7 @@ from saywhere.core.errors import InvalidValue, UnknownName
 from saywhere.learn.learner import gradient_norm
 
 REDUCTIONS = ("sum", "mean")
-TARGETS = ("gradients", "attention")
+TARGETS = ("gradients", "gradient_times_input", "attention")
 HINTS = ("human", "inverse", "random", "redrawn", "permuted", "none")
 # What the seed is used for, so that no two uses share their numbers.
 _ORDER, _RANDOM, _PERMUTED = range(3)
@@ -34,9 +34,14 @@ class HintSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_o
     """total = weight · HINT + task_weight · task; the paper's Eq. 4 has weight 1 and λ = task_weight, 10 for VQA.
 
     reduction: over the pairs of one item: "sum" (Eq. 3) or "mean". λ does not carry over from one to the other.
-    on: what is put in order: "gradients" (HINT) or "attention" (the attention-alignment control).
+    on: what is put in order: "gradients" (HINT: their sum over a region's feature, Eq. 2), "gradient_times_input" (to
+        first order what the region is worth, also where features are centred and their sum says nothing) or
+        "attention" (the attention-alignment control).
     hints: "human"; "inverse", 1 − s; "random", drawn once for each item; "redrawn", drawn anew each time; "permuted",
-        those of another hinted item; "none", the task alone, still times task_weight.
+        the item's own, shuffled once over its regions, but for those that people say nothing of, such as the whole
+        photo; "none", the task alone, still times task_weight.
+    only_hinted: learn from the hinted items alone, the task, too; of "none", from those that would be hinted.
+    tie: importances that differ by no more are the same to people, and give no pair.
     share: how much of the training set is hinted, in [0, 1]. Items are taken in an order that the seed fixes, so those
         of a smaller share are among those of a larger one, and all kinds of hints are given to the same items. Items
         without human attention, or with the same for all regions, cannot be taken.
@@ -46,9 +51,11 @@ class HintSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_o
     weight: float = 1.0
     task_weight: float = 10.0
     reduction: Literal["sum", "mean"] = "sum"
-    on: Literal["gradients", "attention"] = "gradients"
+    on: Literal["gradients", "gradient_times_input", "attention"] = "gradients"
     hints: Literal["human", "inverse", "random", "redrawn", "permuted", "none"] = "human"
     share: float = 1.0
+    only_hinted: bool = False
+    tie: float = 0.02
     seed: int = 0
 
     def __post_init__(self) -> None:
@@ -59,6 +66,10 @@ class HintSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_o
             raise InvalidValue("hint", "weight and task_weight are 0: there is nothing to learn")
         if not 0 <= self.share <= 1:
             raise InvalidValue("hint share", f"is {self.share}, not in [0, 1]")
+        if not 0 <= self.tie < 1:
+            raise InvalidValue("hint tie", f"is {self.tie}, not in [0, 1)")
+        if self.only_hinted and self.share == 0:
+            raise InvalidValue("hint only_hinted", "leaves nothing to learn from if no share is hinted")
         if self.seed < 0:
             raise InvalidValue("hint seed", f"is {self.seed}, not at least 0")
         for name, value, known in (
@@ -70,16 +81,16 @@ class HintSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_o
                 raise UnknownName(name, value, known)
 
 
-def ranking_loss(alpha: Tensor, human: Tensor, present: Tensor, reduction: str = "sum") -> Tensor:
+def ranking_loss(alpha: Tensor, human: Tensor, present: Tensor, reduction: str = "sum", tie: float = 0.0) -> Tensor:
     """How far importances (b, r) are from the order of people's (b, r): for each s_i > s_j, max(0, α_j − α_i).
 
     Ties give no pair, nor do regions that are not present, or whose human importance is NaN. reduction: "sum" or "mean"
     over all pairs of an item, those in the right order among them. Either is averaged over the items that have a pair;
-    without any the loss is 0.
+    without any the loss is 0. tie: as of `ordered_pairs`.
     """
     if reduction not in REDUCTIONS:
         raise UnknownName("reduction", reduction, REDUCTIONS)
-    pairs = ordered_pairs(human, present)
+    pairs = ordered_pairs(human, present, tie)
     if alpha.shape != human.shape:
         raise InvalidValue("importances", f"have shape {tuple(alpha.shape)}, people's {tuple(human.shape)}")
     wrong_by = (alpha[:, None, :] - alpha[:, :, None]).relu()
@@ -91,22 +102,25 @@ def ranking_loss(alpha: Tensor, human: Tensor, present: Tensor, reduction: str =
     return each.sum() / (counts > 0).sum().clamp_min(1)
 
 
-def ordered_pairs(human: Tensor, present: Tensor) -> Tensor:
-    """(b, r, r) booleans: whether region i counts more for people than region j, of (b, r) importances."""
+def ordered_pairs(human: Tensor, present: Tensor, tie: float = 0.0) -> Tensor:
+    """(b, r, r) booleans: whether region i counts more for people than region j, of (b, r) importances.
+
+    tie: by how much more it must, because a sky that holds a clock is no more looked at than the clock.
+    """
     if human.ndim != 2 or present.shape != human.shape or present.dtype != torch.bool:
         reason = f"importance {tuple(human.shape)} and {present.dtype} {tuple(present.shape)}, not (b, r) and booleans"
         raise InvalidValue("hints", f"have shapes that do not fit: {reason}")
     # A comparison with NaN is False.
-    above = human[:, :, None] > human[:, None, :]
+    above = human[:, :, None] > human[:, None, :] + tie
     return above & present[:, :, None] & present[:, None, :]
 
 
-def hinted_items(human: Tensor, present: Tensor) -> Tensor:
+def hinted_items(human: Tensor, present: Tensor, tie: float = 0.0) -> Tensor:
     """(b,) booleans: which items have a pair of regions in an order, so that `ranking_loss` can say something."""
     shown = present & ~human.isnan()
     highest = human.masked_fill(~shown, -torch.inf).amax(dim=1)
     lowest = human.masked_fill(~shown, torch.inf).amin(dim=1)
-    return highest > lowest
+    return highest > lowest + tie
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,16 +154,17 @@ def gradient_norm_ratio(hint: Tensor, task: Tensor, parameters: Iterable[nn.Para
 class Hints:
     """Which items of a training set are hinted, and what they are told.
 
-    chosen: the indices of the hinted items, in the order in which a growing share takes them.
+    selected: the indices of the items that the share takes, in the order in which a growing one takes them. chosen: the
+    hinted ones: these, or none.
     """
 
     def __init__(self, settings: HintSettings, indices: Sequence[int], vectors_of: Callable[[int], Vectors]) -> None:
         """indices: of all training items. vectors_of: an item's human importances, none if it has none."""
         self.settings = settings
-        hintable = [index for index in indices if any(_has_order(vector) for vector in vectors_of(index))]
-        most = 0 if settings.hints == "none" else math.floor(settings.share * len(indices) + 0.5)
-        order = self._random(_ORDER).permutation(len(hintable))[:most]
-        self.chosen = tuple(hintable[place] for place in order.tolist())
+        hintable = [i for i in indices if any(_has_order(vector, settings.tie) for vector in vectors_of(i))]
+        order = self._random(_ORDER).permutation(len(hintable))[: math.floor(settings.share * len(indices) + 0.5)]
+        self.selected = tuple(hintable[place] for place in order.tolist())
+        self.chosen = () if settings.hints == "none" else self.selected
         self._is_chosen = torch.zeros(max(indices, default=-1) + 1, dtype=torch.bool)
         self._is_chosen[list(self.chosen)] = True
         # For hints that stay the same but are not the item's own: a row for each, and each item's first row.
@@ -161,8 +176,7 @@ class Hints:
 
         index: (n,) of the item. number: (n,) which of its importances this is, from 0. human: (n, r), what people say.
         generator: only "redrawn" hints draw from it.
-        Random hints are uniform on [0, 1), so they have no ties, where people's often have. A permuted hint for n
-        regions from a vector of m tells region k what region ⌊(k + ½) · m / n⌋ was given: as it is, if n = m.
+        Random hints are uniform on [0, 1), so they have no ties, where people's often have.
         """
         chosen = self._is_chosen[index.cpu()]
         told = human.masked_fill(~chosen.to(human.device)[:, None], torch.nan)
@@ -180,36 +194,29 @@ class Hints:
 
     def _tabled(self, vectors_of: Callable[[int], Vectors]) -> Tensor:
         """(rows, regions) the hints of all chosen items, NaN after each end, and one row that says nothing."""
-        donors = self._donors() if self.settings.hints == "permuted" else {}
         vectors: list[NDArray[np.float32]] = [np.zeros(0, np.float32)]
         for index in self.chosen:
             self._first_row[index] = len(vectors)
-            given = [vector for vector in vectors_of(donors[index]) if _has_order(vector)] if donors else []
-            for number, own in enumerate(vectors_of(index)):
-                other = given[number % len(given)] if given else self._random(_RANDOM, index, number).random(len(own))
-                vectors.append(_stretched(np.asarray(other, np.float32), len(own)))
+            vectors += [self._other(index, number, own) for number, own in enumerate(vectors_of(index))]
         table = np.full((len(vectors), max(map(len, vectors))), np.nan, np.float32)
         for row, vector in zip(table, vectors, strict=True):
             row[: len(vector)] = vector
         return torch.from_numpy(table)
 
-    def _donors(self) -> dict[int, int]:
-        """For each chosen item another one: the next on a random circle, so that nobody keeps its own."""
-        if len(self.chosen) == 1:
-            raise InvalidValue("permuted hints", "only one item is hinted: there is no other to take hints from")
-        circle = self._random(_PERMUTED).permutation(np.array(self.chosen, dtype=np.int64)).tolist()
-        return dict(zip(circle, [*circle[1:], *circle[:1]], strict=True))
+    def _other(self, index: int, number: int, own: NDArray[np.float32]) -> NDArray[np.float32]:
+        """Random numbers for an item's regions, or its own in another order."""
+        if self.settings.hints == "random":
+            return self._random(_RANDOM, index, number).random(len(own)).astype(np.float32)
+        mixed = np.array(own, dtype=np.float32)
+        known = ~np.isnan(mixed)
+        mixed[known] = self._random(_PERMUTED, index, number).permutation(mixed[known])
+        return mixed
 
     def _random(self, purpose: int, *numbers: int) -> np.random.Generator:
         return np.random.default_rng([self.settings.seed, purpose, *numbers])
 
 
-def _stretched(vector: NDArray[np.float32], regions: int) -> NDArray[np.float32]:
-    """(regions,) a vector over another number of regions, place for place."""
-    return vector[((np.arange(regions) + 0.5) * len(vector) / regions).astype(np.int64)]
-
-
-def _has_order(vector: NDArray[np.float32]) -> bool:
+def _has_order(vector: NDArray[np.float32], tie: float) -> bool:
     """Whether some region counts more than another."""
     known = vector[~np.isnan(vector)]
-    return len(known) > 1 and bool(known.max() > known.min())
+    return len(known) > 1 and bool(known.max() > known.min() + tie)

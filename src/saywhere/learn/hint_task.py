@@ -36,6 +36,7 @@ from saywhere.models.common.sums import Sums
 from saywhere.models.updown.batch import CaptionBatch, QuestionBatch, collate_captions, collate_questions
 from saywhere.models.updown.captioner import CaptionerOutput, UpDnCaptioner
 from saywhere.models.updown.objective import answer_accuracy, answer_loss, answer_score, caption_loss
+from saywhere.models.updown.prepared import CaptionItems, QuestionItems
 from saywhere.models.updown.task import (
     CaptionSection,
     UpDnCaptionTask,
@@ -86,6 +87,8 @@ class HintVqaTask(UpDnVqaTask):
         super().__init__(model, data)
         self.settings = model.hint
         self.hints = Hints(model.hint, self._train.indices, self._vectors)
+        if model.hint.only_hinted:
+            self._train = QuestionItems(self.prepared, _some(self.hints.selected))
 
     def losses(self, model: nn.Module, batch: QuestionBatch, generator: torch.Generator) -> Mapping[str, Tensor]:
         """Both losses with their weights, "hint" and "task", their sum, the accuracy and how many items are hinted."""
@@ -97,13 +100,15 @@ class HintVqaTask(UpDnVqaTask):
         return {
             **_weighted(hint, answer_loss(answered.logits, batch.targets), self.settings),
             "accuracy": answer_accuracy(answered.logits.detach(), batch.targets).mean(),
-            "hinted": hinted_items(human, batch.present).float().mean(),
+            "hinted": hinted_items(human, batch.present, self.settings.tie).float().mean(),
         }
 
     def counts(self, batch: QuestionBatch) -> dict[str, float]:
         """Over how many things the two losses are averaged."""
         # Whatever is drawn, the same items are hinted.
-        hinted = hinted_items(self._hints_of(batch, torch.Generator(batch.index.device)), batch.present)
+        hinted = hinted_items(
+            self._hints_of(batch, torch.Generator(batch.index.device)), batch.present, self.settings.tie
+        )
         return {"hint": float(hinted.sum()), "task": float(len(batch))}
 
     def validation_sums(self, model: nn.Module, part: int = 0, parts: int = 1) -> Sums:
@@ -146,12 +151,12 @@ class HintVqaTask(UpDnVqaTask):
 
     def _pass(self, network: UpDnVqa, batch: QuestionBatch, human: Tensor) -> tuple[VqaOutput, Tensor]:
         """The answers, and HINT without its weight."""
-        if self.settings.on == "attention" or not bool(hinted_items(human, batch.present).any()):
+        if self.settings.on == "attention" or not bool(hinted_items(human, batch.present, self.settings.tie).any()):
             # Without hints any importances will do: nothing is ranked.
             answered = _answered(network, batch)
-            return answered, ranking_loss(answered.attention, human, batch.present, self.settings.reduction)
-        answered, alpha = _answered_and_why(network, batch, create_graph=True)
-        return answered, ranking_loss(alpha, human, batch.present, self.settings.reduction)
+            return answered, _ranked(answered.attention, human, batch.present, self.settings)
+        answered, alpha = _answered_and_why(network, batch, self.settings.on, create_graph=True)
+        return answered, _ranked(alpha, human, batch.present, self.settings)
 
 
 class HintCaptionTask(UpDnCaptionTask):
@@ -163,6 +168,8 @@ class HintCaptionTask(UpDnCaptionTask):
         super().__init__(model, data)
         self.settings, self.hint_words = model.hint, model.hint_words
         self.hints = Hints(model.hint, self._train.indices, self._vectors)
+        if model.hint.only_hinted:
+            self._train = CaptionItems(self.prepared, _some(self.hints.selected))
 
     def losses(self, model: nn.Module, batch: CaptionBatch, generator: torch.Generator) -> Mapping[str, Tensor]:
         """Both losses with their weights, "hint" and "task", their sum, and hinted words for each caption."""
@@ -217,7 +224,7 @@ class HintCaptionTask(UpDnCaptionTask):
         rows, places = batch.hinted.nonzero(as_tuple=True)
         numbers = (batch.hinted.cumsum(dim=1) - 1)[rows, places]
         human = self.hints.of(batch.index[rows], numbers, batch.importance[rows, places], generator)
-        return _Words(rows, places, human).kept(hinted_items(human, batch.present[rows]))
+        return _Words(rows, places, human).kept(hinted_items(human, batch.present[rows], self.settings.tie))
 
     def _drawn(self, words: _Words, batch: CaptionBatch, generator: torch.Generator) -> _Words:
         """At most `hint_words` of each caption, drawn."""
@@ -230,12 +237,12 @@ class HintCaptionTask(UpDnCaptionTask):
 
     def _pass(self, network: UpDnCaptioner, batch: CaptionBatch, words: _Words) -> tuple[CaptionerOutput, Tensor]:
         """The captions, and HINT without its weight."""
-        present, reduction = batch.present[words.rows], self.settings.reduction
+        present = batch.present[words.rows]
         if self.settings.on == "attention" or not len(words.rows):
             spoken = _spoken(network, batch)
-            return spoken, ranking_loss(spoken.attention[words.rows, words.places], words.human, present, reduction)
-        spoken, alpha = _spoken_and_why(network, batch, words, create_graph=True)
-        return spoken, ranking_loss(alpha, words.human, present, reduction)
+            return spoken, _ranked(spoken.attention[words.rows, words.places], words.human, present, self.settings)
+        spoken, alpha = _spoken_and_why(network, batch, words, self.settings.on, create_graph=True)
+        return spoken, _ranked(alpha, words.human, present, self.settings)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -250,51 +257,75 @@ class _Words:
         return _Words(self.rows[which], self.places[which], self.human[which])
 
 
-def _answered(network: UpDnVqa, batch: QuestionBatch, shift: Tensor | None = None) -> VqaOutput:
-    inputs = (batch.regions, batch.present, batch.questions)
+def _some(selected: Sequence[int]) -> list[int]:
+    if not selected:
+        raise InvalidValue("hint only_hinted", "no item can be hinted: none has human attention with an order")
+    return sorted(selected)
+
+
+def _ranked(alpha: Tensor, human: Tensor, present: Tensor, settings: HintSettings) -> Tensor:
+    return ranking_loss(alpha, human, present, settings.reduction, settings.tie)
+
+
+def _answered(network: UpDnVqa, batch: QuestionBatch, moved: _Moved | None = None) -> VqaOutput:
+    regions, shift = (batch.regions, None) if moved is None else moved.inputs(batch.regions)
+    inputs = (regions, batch.present, batch.questions)
     answered: VqaOutput = network(*inputs, boxes=batch.boxes, pointed=batch.pointed, shift=shift)
     return answered
 
 
 def _answered_and_why(
-    network: UpDnVqa, batch: QuestionBatch, *, create_graph: bool = False
+    network: UpDnVqa, batch: QuestionBatch, on: str = "gradients", *, create_graph: bool = False
 ) -> tuple[VqaOutput, Tensor]:
     """The answers, and (b, r) importances for the correct ones."""
     with torch.enable_grad(), twice_differentiable():
-        shift = _no_shift(batch.regions)
-        answered = _answered(network, batch, shift)
+        moved = _Moved.by_nothing(batch.regions, on)
+        answered = _answered(network, batch, moved)
         scores = answer_score(answered.logits, batch.targets)
-    return answered, shift_importance(scores, shift, batch.present, create_graph=create_graph)
+    return answered, shift_importance(scores, moved.by, batch.present, create_graph=create_graph)
 
 
-def _spoken(network: UpDnCaptioner, batch: CaptionBatch, shift: Tensor | None = None) -> CaptionerOutput:
-    spoken: CaptionerOutput = network(batch.regions, batch.present, batch.words, boxes=batch.boxes, shift=shift)
+def _spoken(network: UpDnCaptioner, batch: CaptionBatch, moved: _Moved | None = None) -> CaptionerOutput:
+    regions, shift = (batch.regions, None) if moved is None else moved.inputs(batch.regions)
+    spoken: CaptionerOutput = network(regions, batch.present, batch.words, boxes=batch.boxes, shift=shift)
     return spoken
 
 
 def _spoken_and_why(
-    network: UpDnCaptioner, batch: CaptionBatch, words: _Words, *, create_graph: bool = False
+    network: UpDnCaptioner, batch: CaptionBatch, words: _Words, on: str = "gradients", *, create_graph: bool = False
 ) -> tuple[CaptionerOutput, Tensor]:
     """The captions, and (n, r) importances for n of their words: one backward pass for the first words of all captions,
     one for the second ones, and so on, because regions have one gradient for each word."""
     rows, places = words.rows, words.places
     with torch.enable_grad(), twice_differentiable():
-        shift = _no_shift(batch.regions)
-        spoken = _spoken(network, batch, shift)
+        moved = _Moved.by_nothing(batch.regions, on)
+        spoken = _spoken(network, batch, moved)
         said = spoken.logits[rows, places, batch.targets[rows, places]]
-        alpha = said.new_zeros(len(rows), shift.shape[1])
+        alpha = said.new_zeros(len(rows), moved.by.shape[1])
         turns = (rows[:, None] == rows[None, :]).tril(-1).sum(dim=1)
         for turn in range(int(turns.max()) + 1):
             these = (turns == turn).nonzero()[:, 0]
             scores = said.new_zeros(len(batch)).index_copy(0, rows[these], said[these])
-            found = shift_importance(scores, shift, batch.present, create_graph=create_graph)
+            found = shift_importance(scores, moved.by, batch.present, create_graph=create_graph)
             alpha = alpha.index_copy(0, these, found[rows[these]])
     return spoken, alpha
 
 
-def _no_shift(regions: Tensor) -> Tensor:
-    """(b, r) zeros to differentiate by."""
-    return regions.new_zeros(regions.shape[:2]).requires_grad_()
+@dataclass(frozen=True, slots=True, eq=False)
+class _Moved:
+    """Features as a function of (b, r) numbers that are 0, to differentiate by: added to a region's whole feature, they
+    give the sum of its gradient; as a factor 1 + by, gradient × input."""
+
+    by: Tensor
+    as_factor: bool
+
+    @classmethod
+    def by_nothing(cls, regions: Tensor, on: str) -> _Moved:
+        return cls(regions.new_zeros(regions.shape[:2]).requires_grad_(), on == "gradient_times_input")
+
+    def inputs(self, regions: Tensor) -> tuple[Tensor, Tensor | None]:
+        """What the network reads: regions, and a shift of them."""
+        return (regions * (1 + self.by)[:, :, None], None) if self.as_factor else (regions, self.by)
 
 
 def _weighted(hint: Tensor, task: Tensor, settings: HintSettings) -> dict[str, Tensor]:

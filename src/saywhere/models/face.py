@@ -153,9 +153,17 @@ class Look:
         """The levels that captions can be asked at: "object", what is there, and those above it that the model has."""
         return self.model.levels
 
-    def caption(self, region: Region | None = None, how: Any = None, level: str = OBJECT) -> Caption:
-        """What a region shows; the whole photo by default. level: one of `levels`."""
-        return self.captions([WholeImage() if region is None else region], how, level)[0]
+    def caption(
+        self, region: Region | None = None, how: Any = None, level: str = OBJECT, weighting: str = ""
+    ) -> Caption:
+        """What a region shows; the whole photo by default. level: one of `levels`. weighting: see `weighing`."""
+        look = self.weighing(weighting) if weighting else self
+        return look.captions([WholeImage() if region is None else region], how, level)[0]
+
+    def weighing(self, weighting: str) -> Look:
+        """The same look with the patches of regions weighed in another way, such as "gaussian" or "attention"."""
+        reason = f"is {weighting!r}, but {self.model.name} does not mix a region's patches"
+        raise InvalidValue("weighting", reason, "leave it out")
 
     def captions(self, regions: Sequence[Region], how: Any = None, level: str = OBJECT) -> list[Caption]:  # noqa: ARG002 - for those that can
         """What each region shows. The same, but for rounding, alone and among others. how: words are chosen; a

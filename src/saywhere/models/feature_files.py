@@ -31,6 +31,7 @@ _TSV_COLUMNS = {
     ),
 }
 _H5_STACKS = {"features": ("image_features", "features"), "boxes": ("image_bb", "boxes")}
+_FLAT = "_features"
 _H5_IDS = ("image_ids", "image_id", "ids")
 
 
@@ -109,25 +110,44 @@ class H5Records(Records):
         except OSError as error:
             raise InvalidFile(self.path, f"cannot be opened as HDF5: {error}") from error
 
+    def __init__(self, path: str | Path) -> None:
+        super().__init__(path)
+        self._places: dict[str, int] | None = None
+        self._parts: dict[str, list[str]] | None = None
+
     def _index(self) -> dict[str, int] | None:
-        """Place of each id in stacked data sets, if this file has those."""
-        name = next((name for name in _H5_IDS if name in self.handle), None)
-        if name is None:
-            return None
-        ids = np.asarray(self.handle[name]).tolist()
-        return {one.decode() if isinstance(one, bytes) else str(one): i for i, one in enumerate(ids)}
+        """Place of each id in stacked data sets, if this file has those; read once."""
+        if self._places is None:
+            name = next((name for name in _H5_IDS if name in self.handle), None)
+            if name is None:
+                return None
+            ids = np.asarray(self.handle[name]).tolist()
+            self._places = {one.decode() if isinstance(one, bytes) else str(one): i for i, one in enumerate(ids)}
+        return self._places
+
+    def _flat(self) -> dict[str, list[str]]:
+        """Names of the data sets of each id in the layout `id_features`; listed once, for a file may hold many."""
+        if self._parts is None:
+            names = list(self.handle)
+            self._parts = {name.removesuffix(_FLAT): [] for name in names if name.endswith(_FLAT)}
+            for name in names:
+                image_id = name.rpartition("_")[0]
+                # What follows the id may have underscores of its own: id_image_w.
+                while image_id and image_id not in self._parts:
+                    image_id = image_id.rpartition("_")[0]
+                if image_id:
+                    self._parts[image_id].append(name)
+        return self._parts
 
     def ids(self) -> Iterator[str]:
         index = self._index()
         if index is not None:
             return iter(index)
-        names = sorted(self.handle)
-        flat = [name.removesuffix("_features") for name in names if name.endswith("_features")]
-        return iter(flat or names)
+        return iter(sorted(self._flat()) or sorted(self.handle))
 
     def __contains__(self, image_id: str) -> bool:
         index = self._index()
-        return image_id in (index if index is not None else self.handle) or f"{image_id}_features" in self.handle
+        return image_id in (index if index is not None else self.handle) or f"{image_id}{_FLAT}" in self.handle
 
     def read(self, image_id: str) -> Record:
         file, index = self.handle, self._index()
@@ -136,9 +156,8 @@ class H5Records(Records):
                 raise self.missing(image_id)
             names = {k: next((n for n in stack if n in file), None) for k, stack in _H5_STACKS.items()}
             return {kind: np.asarray(file[name][index[image_id]]) for kind, name in names.items() if name}
-        if f"{image_id}_features" in file:
-            prefix = f"{image_id}_"
-            return {name.removeprefix(prefix): np.asarray(file[name]) for name in file if name.startswith(prefix)}
+        if parts := self._flat().get(image_id):
+            return {name.removeprefix(f"{image_id}_"): np.asarray(file[name]) for name in parts}
         if image_id not in file:
             raise self.missing(image_id)
         found = file[image_id]

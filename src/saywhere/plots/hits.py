@@ -16,9 +16,10 @@ from saywhere.atomic import write_atomic
 from saywhere.core import Trace
 from saywhere.core.regions import corners
 from saywhere.plots.facts import counted
-from saywhere.plots.page import _WIDTH, _Album, _asset, _style
+from saywhere.plots.page import _asset, _style
 from saywhere.plots.photo import PhotoLike, load_photo
 from saywhere.plots.sheet import INK, MARGIN_IN, QUIET, Rect, add_photo, new_sheet, photo_height_in, wrap, write
+from saywhere.plots.shown import WIDTH, Album
 from saywhere.plots.text import digest, safe, shortened
 
 _COLUMNS, _CELL_IN, _GUTTER_IN, _LINE_IN = 4, 2.9, 0.18, 0.19
@@ -81,7 +82,7 @@ def _light(axes: Axes, hit: ShownHit) -> None:
 
 def hits_page(hits: Sequence[ShownHit], path: str | Path, title: str, about: str = "") -> None:
     """Write one self-contained HTML page, whole or not at all. The same hits give the same bytes."""
-    album = _Album()
+    album = Album()
     figures = [_figure(hit, album) for hit in hits]
     style = _style() + "\n" + _asset("hits.css")
     policy = f"default-src 'none'; img-src data:; style-src {digest(style)}; base-uri 'none'; form-action 'none'"
@@ -97,21 +98,21 @@ def hits_page(hits: Sequence[ShownHit], path: str | Path, title: str, about: str
         file.write(html.encode("utf-8"))
 
 
-def _figure(hit: ShownHit, album: _Album) -> str:
+def _figure(hit: ShownHit, album: Album) -> str:
     picture = album.add(hit.photo)
     height = picture.height
     drawn = [
         f'<use href="#{picture.name}"/>'
         if picture.name
-        else f'<rect class="canvas" width="{_WIDTH:g}" height="{height:.1f}"/>'
+        else f'<rect class="canvas" width="{WIDTH:g}" height="{height:.1f}"/>'
     ]
     if hit.box_xyxy is not None:
-        x1, y1, x2, y2 = (value * side for value, side in zip(hit.box_xyxy, (_WIDTH, height) * 2, strict=True))
+        x1, y1, x2, y2 = (value * side for value, side in zip(hit.box_xyxy, (WIDTH, height) * 2, strict=True))
         box = f"M{x1:.1f} {y1:.1f}V{y2:.1f}H{x2:.1f}V{y1:.1f}Z"
-        drawn.append(f'<path class="shade" d="M0 0H{_WIDTH:g}V{height:.1f}H0Z{box}"/>')
+        drawn.append(f'<path class="shade" d="M0 0H{WIDTH:g}V{height:.1f}H0Z{box}"/>')
         drawn.append(f'<path class="lit under" d="{box}"/><path class="lit" d="{box}"/>')
     label = safe(f"{hit.title}: {hit.about}")
     missing = f'<p class="note">{safe(shortened(picture.missing, 120))}</p>' if picture.missing else ""
-    drawing = f'<svg viewBox="0 0 {_WIDTH:g} {height:.1f}" role="img" aria-label="{label}">{"".join(drawn)}</svg>'
+    drawing = f'<svg viewBox="0 0 {WIDTH:g} {height:.1f}" role="img" aria-label="{label}">{"".join(drawn)}</svg>'
     told = f'<figcaption><b>{safe(hit.title)}</b><span dir="auto">{safe(hit.about)}</span></figcaption>'
     return f'<figure class="hit">{drawing}{missing}{told}</figure>'

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -12,6 +13,7 @@ import numpy as np
 from saywhere.core.errors import InvalidValue
 from saywhere.plots.facts import counted
 from saywhere.reproduce.claims import PAPER, Claim, least_p_flips
+from saywhere.reproduce.decisions import LEVEL, POWER
 from saywhere.reproduce.results import Line, Report, Sweep
 from saywhere.reproduce.tables import MeasureColumn, ModelRow, Table
 
@@ -206,12 +208,50 @@ def about_claims(results: Report) -> str:
     parts = [f"A positive difference is as claimed, whatever the direction of the measure. {results.paired}"]
     if tested(results.claims):
         parts.append(
-            "p (t): two-sided paired t-test over seeds. p (flips): exact two-sided test by all flips of the signs of "
-            "the seeds' differences. Neither is corrected for the number of claims; verdicts come from the intervals."
+            "p: two-sided test of the mean difference, paired by Student's t over seeds, or by drawing photos again. "
+            "p (flips): exact two-sided test by all flips of the signs of the seeds' differences. p (together): p "
+            f"after Holm's correction for all claims of the source; a verdict needs at most {LEVEL:g}. Intervals are "
+            "of one claim alone, so one may leave out 0 while its claim is undecided."
+        )
+    if any(claim.margin is not None for claim in results.claims):
+        parts.append("“=” claims that both are equal within the margin given: p is that of two one-sided tests.")
+    if any(claim.detectable is not None for claim in results.claims):
+        parts.append(
+            f"Could have shown: the smallest true difference that this run finds with {100 * POWER:.0f} % power, given "
+            "the spread of its seeds or photos and the level that is left for the undecided claims; beside “=”, the "
+            "smallest margin."
         )
     for n in sorted({len(claim.differences) for claim in results.claims if claim.p_flips is not None}):
         parts.append(f"With {counted(n, 'seed')}, flips cannot give less than {least_p_flips(n):.2g}.")
     return " ".join(parts)
+
+
+def within(claim: Claim) -> str:
+    """The margin of a claim that two rows are equal."""
+    return "" if claim.margin is None else f" (within ±{claim.margin:g})"
+
+
+def could_show(claim: Claim) -> str:
+    """The smallest difference that an undecided claim's run could have shown; a dash if it is decided."""
+    if claim.verdict != "undecided":
+        return NOTHING
+    if claim.detectable is None or not math.isfinite(claim.detectable):
+        return NOTHING if has_interval(claim) else "nothing"
+    if not claim.detectable:
+        # All pairs are equal to the last digit: there is no spread to tell from.
+        return NOTHING
+    digits = _digits(claim.detectable, _FEWEST_DIGITS)
+    return f"{'±' if claim.margin is not None else ''}{number(claim.detectable, digits)}"
+
+
+def about_code(report: Report) -> str:
+    """One hash for all files that made it, and how many they are."""
+    whole = hashlib.sha256("".join(f"{name} {one}\n" for name, one in report.code.items()).encode()).hexdigest()
+    return f"{whole[:16]} ({counted(len(report.code), 'file')}, each in numbers.json)"
+
+
+def about_older(report: Report) -> str:
+    return f"Made by an older version of the code. {report.older}" if report.older else ""
 
 
 ABOUT_SWEEPS = "Lines join the means over seeds; bands are their 95 % intervals, as given beneath."

@@ -13,14 +13,17 @@ from saywhere.reproduce._cells import (
     Cell,
     Grid,
     SweepCell,
+    about_older,
     about_sweep,
     confidence,
+    could_show,
     difference,
     key_facts,
     opening,
     probability,
     right,
     sweep_rows,
+    within,
 )
 from saywhere.reproduce._parts import ClaimTable, Content, Plot, Remarks, Settings, Shown, SweepTable, parts_of
 from saywhere.reproduce._sheets import PICTURES
@@ -33,7 +36,8 @@ _OPENS_BLOCK = re.compile(r"^(\s*\d+(?=[.)](?:\s|$))|\s*(?=[-+=#]))")
 
 
 def markdown(report: Report) -> str:
-    blocks = [f"# {_safe(report.title)}", _safe(opening(report)), _safe(key_facts(report))]
+    older = [f"**{_safe(about_older(report))}**"] if report.older else []
+    blocks = [f"# {_safe(report.title)}", *older, _safe(opening(report)), _safe(key_facts(report))]
     for part in parts_of(report, "Slanted"):
         about = [" ".join(_safe(text) for text in part.about)] if part.about else []
         content = [list(_group(name, group)) for name, group in part.groups.items()]
@@ -67,7 +71,7 @@ def _block(block: Content, mark: str) -> str:
         case Remarks():
             return "\n".join(f"- {_safe(text)}" for text in block.texts)
         case Settings():
-            return _rows(["Setting", "Value"], [[_safe(name), _safe(value)] for name, value in block.rows], set())
+            return _rows(block.headings, [[_safe(text) for text in row] for row in block.rows], set())
 
 
 def _plot_path(name: str) -> str:
@@ -78,13 +82,15 @@ def _claims(claims: Sequence[Claim], with_tests: bool) -> str:
     rows = []
     for claim in claims:
         mean, interval = difference(claim)
-        compared = f"{_safe(claim.better)} \\> {_safe(claim.worse)}"
+        sign = "\\>" if claim.margin is None else "="
+        compared = f"{_safe(claim.better)} {sign} {_safe(claim.worse)}{_safe(within(claim))}"
         verdict = f"{SYMBOLS[claim.verdict]} {claim.verdict}"
-        tests = [_safe(probability(claim.p)), _safe(probability(claim.p_flips))] if with_tests else []
-        rows.append([verdict, _safe(claim.text), compared, _safe(claim.measure), mean, interval, *tests])
-    headings = ["Verdict", "Claim", "Rows compared", "Measure", "Mean difference", "95 % interval"]
-    headings += ["p (t)", "p (flips)"] if with_tests else []
-    return _rows(headings, rows, numeric={4, 5, 6, 7})
+        tests = [_safe(probability(p)) for p in (claim.p, claim.p_flips, claim.p_together)] if with_tests else []
+        shown = _safe(could_show(claim))
+        rows.append([verdict, _safe(claim.text), compared, _safe(claim.measure), mean, interval, shown, *tests])
+    headings = ["Verdict", "Claim", "Rows compared", "Measure", "Mean difference", "95 % interval", "Could have shown"]
+    headings += ["p", "p (flips)", "p (together)"] if with_tests else []
+    return _rows(headings, rows, numeric={4, 5, 6, 7, 8, 9})
 
 
 def _table(table: Grid, mark: str) -> str:

@@ -16,14 +16,17 @@ from saywhere.reproduce._cells import (
     SYMBOLS,
     Cell,
     Grid,
+    about_older,
     about_sweep,
     confidence,
+    could_show,
     difference,
     key_facts,
     opening,
     probability,
     right,
     sweep_rows,
+    within,
 )
 from saywhere.reproduce._parts import (
     Chapter,
@@ -40,6 +43,7 @@ from saywhere.reproduce._sheets import PICTURES, shown_width_px
 from saywhere.reproduce.claims import Claim
 from saywhere.reproduce.results import Illustration, Line, Report, Sweep
 
+_EQUALS = '<span class="spoken">equals</span><span aria-hidden="true">=</span>'
 _BEATS = '<span class="spoken">better than</span><span aria-hidden="true">&gt;</span>'
 
 
@@ -50,7 +54,7 @@ def page(report: Report, folder: Path) -> str:
         title=safe(report.title),
         policy=f"default-src 'none'; img-src data:; style-src {digest(style)}; base-uri 'none'; form-action 'none'",
         style=style,
-        opening=safe(opening(report)),
+        opening=safe(f"{about_older(report)} {opening(report)}".strip()),
         facts=safe(key_facts(report)),
         sections="\n".join(_part(part, folder) for part in parts_of(report, "Lighter")),
     )
@@ -84,8 +88,17 @@ def _block(block: Content, level: int, folder: Path) -> str:
         case Remarks():
             return f'<ul class="remarks">{"".join(f"<li>{safe(text)}</li>" for text in block.texts)}</ul>'
         case Settings():
-            rows = "".join(f'<tr><th scope="row">{safe(n)}</th><td>{safe(v)}</td></tr>' for n, v in block.rows)
-            return f'<div class="card scroll"><table class="settings"><tbody>{rows}</tbody></table></div>'
+            return _settings(block)
+
+
+def _settings(block: Settings) -> str:
+    heads = "".join(f'<th scope="col">{safe(heading)}</th>' for heading in block.headings)
+    rows = "".join(
+        f'<tr><th scope="row">{safe(name)}</th>{"".join(f"<td>{safe(value)}</td>" for value in values)}</tr>'
+        for name, *values in block.rows
+    )
+    head = f"<thead><tr>{heads}</tr></thead>"
+    return f'<div class="card scroll"><table class="settings">{head}<tbody>{rows}</tbody></table></div>'
 
 
 def _claims(claims: Sequence[Claim], with_tests: bool, label: str) -> str:
@@ -96,15 +109,18 @@ def _claims(claims: Sequence[Claim], with_tests: bool, label: str) -> str:
         rows.append(
             f'<tr><td><span class="verdict {kind}"><span aria-hidden="true">{SYMBOLS[claim.verdict]}</span> '
             f'{claim.verdict}</span></td><th scope="row">{safe(claim.text)}</th>'
-            f'<td class="rows">{safe(claim.better)} {_BEATS} {safe(claim.worse)}'
-            f'<span class="sub">{safe(claim.measure)}</span></td>'
+            f'<td class="rows">{safe(claim.better)} {_BEATS if claim.margin is None else _EQUALS} {safe(claim.worse)}'
+            f'{safe(within(claim))}<span class="sub">{safe(claim.measure)}</span></td>'
             f'<td class="number">{mean}<span class="sub">{interval}</span></td>'
+            f'<td class="number">{safe(could_show(claim))}</td>'
             f"{_tests(claim) if with_tests else ''}</tr>"
         )
     head = '<th scope="col">Verdict</th><th scope="col">Claim</th><th scope="col">Rows compared</th>'
     head += '<th scope="col" class="number">Mean difference<span class="sub">95 % interval</span></th>'
+    head += '<th scope="col" class="number">Could have shown</th>'
     if with_tests:
-        head += '<th scope="col" class="number">p (t)<span class="sub">p (flips)</span></th>'
+        head += '<th scope="col" class="number">p<span class="sub">p (flips)</span></th>'
+        head += '<th scope="col" class="number">p (together)</th>'
     return _scrolled(
         label, f'<table class="claims"><thead><tr>{head}</tr></thead><tbody>{"".join(rows)}</tbody></table>'
     )
@@ -112,7 +128,8 @@ def _claims(claims: Sequence[Claim], with_tests: bool, label: str) -> str:
 
 def _tests(claim: Claim) -> str:
     t, flips = safe(probability(claim.p)), safe(probability(claim.p_flips))
-    return f'<td class="number">{t}<span class="sub">{flips}</span></td>'
+    together = f'<td class="number">{safe(probability(claim.p_together))}</td>'
+    return f'<td class="number">{t}<span class="sub">{flips}</span></td>{together}'
 
 
 def _table(table: Grid, level: int) -> str:

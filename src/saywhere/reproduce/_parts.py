@@ -9,6 +9,7 @@ from saywhere.reproduce._cells import (
     ABOUT_SWEEPS,
     Grid,
     about_claims,
+    about_code,
     about_ours,
     about_paper,
     claim_groups,
@@ -78,7 +79,10 @@ class Remarks:
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    rows: Sequence[tuple[str, str]]
+    """headings: over its columns."""
+
+    rows: Sequence[Sequence[str]]
+    headings: tuple[str, ...] = ("Setting", "Value")
 
 
 Content = Plot | ClaimTable | Grid | SweepTable | Shown | Remarks | Settings
@@ -96,6 +100,10 @@ class Chapter:
 
 def parts_of(report: Report, paper_looks: str) -> Iterator[Chapter]:
     """paper_looks: how columns with the paper's numbers look."""
+    if report.departures:
+        rows = [(one.setting, one.here, one.paper) for one in report.departures]
+        table = Settings(rows, ("Setting", "Here", "The paper"))
+        yield Chapter("What departs from the paper", {"": [table]})
     if report.claims:
         with_tests = tested(report.claims)
         claims: dict[str, list[Content]] = {
@@ -123,7 +131,8 @@ def parts_of(report: Report, paper_looks: str) -> Iterator[Chapter]:
         yield from _illustrated(report, kind)
     if report.remarks:
         yield Chapter("Remarks", {"": [Remarks(report.remarks)]})
-    settings = settings_rows({"paper": report.paper, **report.settings, **report.made_by})
+    code = {"code": about_code(report)} if report.code else {}
+    settings = settings_rows({"paper": report.paper, **report.settings, **report.made_by, **code})
     yield Chapter("What was run", {"": [Settings(list(settings))]})
 
 

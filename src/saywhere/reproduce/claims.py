@@ -1,19 +1,26 @@
 """Claims and whether they held: paired differences, their interval, their tests, and the verdict.
 
-Every claim of every experiment is judged here. `Claim` is the only record of what was found and `verdict_of` the only
-place where a verdict is made, so whatever decides more carefully (the smallest difference that could have been found,
-a test that two rows are equal, a correction for many claims) belongs into this module and nowhere else.
+Every claim of every experiment is judged here. `Claim` is the only record of what was found and `judge_together` the
+only place where a verdict is made, of all claims of a report at once.
 """
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from saywhere.core.errors import InvalidValue
+from saywhere.reproduce.decisions import (
+    LEVEL,
+    detectable_difference,
+    detectable_margin,
+    difference_p,
+    equivalence_p,
+    holm,
+)
 from saywhere.reproduce.tables import MeasureColumn, ModelRow, Scoreboard
 
 PAPER = "paper"
@@ -28,13 +35,17 @@ _TAILS = (2.5, 97.5)
 
 @dataclass(frozen=True, slots=True)
 class ClaimPlan:
-    """`better` is above `worse` in a measure, says a source: to be judged. better, worse: keys of rows."""
+    """`better` is above `worse` in a measure, says a source: to be judged. better, worse: keys of rows.
+
+    margin: if given, the claim is that both are equal but for less than this, in the measure's own unit.
+    """
 
     text: str
     measure: MeasureColumn
     better: str
     worse: str
     source: str = PAPER
+    margin: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,9 +54,12 @@ class Claim:
 
     measure: what was compared. better, worse: names of the rows. differences: for each seed, how much better `better`
     was (positive: as claimed, whatever the direction). low, high: 95 % interval of the mean difference, paired over
-    seeds. verdict: "held", "not held" (the other way round) or "undecided" (the interval holds 0).
+    seeds, of this claim alone. verdict: "held", "not held" (the other way round) or "undecided".
     source: whose claim, as in "claims of …"; `PAPER` is the paper. p, p_flips: two-sided tests over seeds, as in
-    `PairedDifference`; None if not tested.
+    `PairedDifference`; of an equivalence, p is `equivalence_p`; None if not tested. margin: as of `ClaimPlan`.
+    error: standard error of the mean difference. p_together: p after Holm's correction for all claims of the source.
+    detectable: of an undecided claim, the smallest difference (of an equivalence, margin) that this run would have
+    shown with 80 % power at the level that it had to reach; None if nothing can be told.
     """
 
     text: str
@@ -59,22 +73,81 @@ class Claim:
     source: str = PAPER
     p: float | None = None
     p_flips: float | None = None
+    margin: float | None = None
+    error: float | None = None
+    p_together: float | None = None
+    detectable: float | None = None
+
+    @property
+    def freedom(self) -> float:
+        """Of Student's t. Over photos, of which there are many, there is one mean difference alone."""
+        return len(self.differences) - 1 if len(self.differences) > 1 else np.inf
 
 
-def verdict_of(low: float, high: float) -> str:
-    """What an interval of the difference says of the claim that it is positive."""
-    return "held" if low > 0 else "not held" if high < 0 else "undecided"
+def judge_together(claims: Sequence[Claim]) -> list[Claim]:
+    """Verdicts of all claims of a report, those of one source corrected together, with what could have been shown."""
+    judged = list(claims)
+    for source in dict.fromkeys(claim.source for claim in claims):
+        places = [i for i, claim in enumerate(claims) if claim.source == source]
+        corrected = holm([_known(claims[i].p) for i in places])
+        open_ones = sum(not p <= LEVEL for p in corrected)
+        for i, p in zip(places, corrected, strict=True):
+            judged[i] = _decided(claims[i], p, open_ones)
+    return judged
 
 
-def judge(text: str, measure: MeasureColumn, better: ModelRow, worse: ModelRow, source: str = PAPER) -> Claim:
-    """Compare two rows seed by seed; tested, too, if there are seeds enough for that."""
+def _known(p: float | None) -> float:
+    return float("nan") if p is None else p
+
+
+def _decided(claim: Claim, p_together: float, open_ones: int) -> Claim:
+    """open_ones: how many claims of the source stay undecided, so that each had to reach their share of the level."""
+    if np.isnan(p_together):
+        return replace(claim, verdict="undecided")
+    if p_together <= LEVEL:
+        mean = float(np.mean(claim.differences))
+        as_claimed = mean > 0 if claim.margin is None else abs(mean) < claim.margin
+        return replace(claim, verdict="held" if as_claimed else "not held", p_together=p_together)
+    shown = None
+    if claim.error is not None:
+        smallest = detectable_difference if claim.margin is None else detectable_margin
+        shown = smallest(claim.error, claim.freedom, LEVEL / open_ones)
+    return replace(claim, verdict="undecided", p_together=p_together, detectable=shown)
+
+
+def judge(
+    text: str,
+    measure: MeasureColumn,
+    better: ModelRow,
+    worse: ModelRow,
+    source: str = PAPER,
+    margin: float | None = None,
+) -> Claim:
+    """Compare two rows seed by seed. The verdict is that of this claim alone, until `judge_together`."""
+    _check_margin(margin)
     values = ([score[measure.name] for score in row.scores] for row in (better, worse))
     found = compare(*values, lower_is_better=measure.lower_is_better)
-    tests = (found.p, found.p_flips) if len(found.differences) >= LEAST_SEEDS else (None, None)
-    return Claim(
-        *(text, measure.name, better.name, worse.name),
-        *(found.differences, found.low, found.high, verdict_of(found.low, found.high), source, *tests),
+    n = len(found.differences)
+    tested = n > 1 and np.isfinite(found.error)
+    claim = Claim(
+        *(text, measure.name, better.name, worse.name, found.differences, found.low, found.high, "undecided", source),
+        p=_p_of(found.mean, found.error, n - 1, margin) if tested else None,
+        p_flips=found.p_flips if n >= LEAST_SEEDS and margin is None else None,
+        margin=margin,
+        error=found.error if tested else None,
     )
+    return judge_together([claim])[0]
+
+
+def _p_of(mean: float, error: float, freedom: float, margin: float | None) -> float:
+    if margin is None:
+        return difference_p(mean, error, freedom)
+    return equivalence_p(mean, error, freedom, margin)
+
+
+def _check_margin(margin: float | None) -> None:
+    if margin is not None and not 0 < margin < np.inf:
+        raise InvalidValue("margin", f"is {margin}, but equal means: less than something above 0 apart")
 
 
 def judge_plan(plan: ClaimPlan, board: Scoreboard, place: str = "") -> Claim:
@@ -82,7 +155,7 @@ def judge_plan(plan: ClaimPlan, board: Scoreboard, place: str = "") -> Claim:
     better, worse = board.row(plan.better), board.row(plan.worse)
     before = f"{place}: " if place else ""
     named = ModelRow(before + better.name, better.scores)
-    return judge(before + plan.text, plan.measure, named, worse, plan.source)
+    return judge(before + plan.text, plan.measure, named, worse, plan.source, plan.margin)
 
 
 def judge_measures(
@@ -102,12 +175,26 @@ def judge_measures(
 
 
 def judge_photos(
-    text: str, measure: str, better: str, worse: str, differences: ArrayLike, photos: Sequence[Hashable]
+    text: str,
+    measure: str,
+    better: str,
+    worse: str,
+    differences: ArrayLike,
+    photos: Sequence[Hashable],
+    source: str = PAPER,
+    margin: float | None = None,
 ) -> Claim:
     """Judge over photos, not seeds. differences: (n,) how much better `better` was, item by item."""
-    low, high = photo_interval(differences, photos)
+    _check_margin(margin)
+    means = photo_means(differences, photos)
     mean = float(np.asarray(differences, dtype=np.float64).mean())
-    return Claim(text, measure, better, worse, (mean,), low, high, verdict_of(low, high))
+    if means is None:
+        return Claim(text, measure, better, worse, (mean,), -np.inf, np.inf, "undecided", source, margin=margin)
+    low, high = (float(end) for end in np.percentile(means, _TAILS))
+    error = float(means.std())
+    p = _p_of(mean, error, np.inf, margin)
+    claim = Claim(text, measure, better, worse, (mean,), low, high, "undecided", source, p, None, margin, error)
+    return judge_together([claim])[0]
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +204,7 @@ class PairedDifference:
     differences: of each pair. low, high: 95 % interval of the mean by Student's t; from one pair, everything.
     p: two-sided paired t-test; 1 where all differences are 0. p_flips: two-sided and exact, as it assumes no more than
     that either sign was as likely: how many of the 2ⁿ ways to flip signs give a mean at least as far from 0. None if
-    there are too many to try. All are NaN if a difference is, and p is from one pair.
+    there are too many to try. error: of the mean. All are NaN if a difference is, and p and error are from one pair.
     """
 
     differences: tuple[float, ...]
@@ -126,12 +213,11 @@ class PairedDifference:
     high: float
     p: float
     p_flips: float | None
+    error: float
 
 
 def compare(better: ArrayLike, worse: ArrayLike, *, lower_is_better: bool = False) -> PairedDifference:
     """(n,) values of each, pair by pair. A positive difference speaks for `better`, whatever the direction."""
-    from scipy import stats
-
     a, b = (np.asarray(values, dtype=np.float64) for values in (better, worse))
     if a.shape != b.shape:
         raise InvalidValue("paired values", f"of shapes {a.shape} and {b.shape} are no pairs")
@@ -140,8 +226,8 @@ def compare(better: ArrayLike, worse: ArrayLike, *, lower_is_better: bool = Fals
     n = len(differences)
     error = float(differences.std(ddof=1)) / np.sqrt(n) if n > 1 else float("nan")
     # Without any spread, t is infinite, or, if there is no difference either, says nothing.
-    p = 2 * float(stats.t.sf(abs(mean) / error, n - 1)) if error != 0 else float(mean == 0)
-    return PairedDifference(tuple(differences.tolist()), mean, low, high, p, _flipped(differences))
+    p = difference_p(mean, error, n - 1)
+    return PairedDifference(tuple(differences.tolist()), mean, low, high, p, _flipped(differences), float(error))
 
 
 def mean_interval(values: ArrayLike) -> tuple[float, float, float]:
@@ -179,8 +265,21 @@ def photo_interval(
 ) -> tuple[float, float]:
     """The 95 % interval of the mean of (n,) paired differences, by drawing whole photos again and again.
 
-    photos: of each difference, its photo. What is on one photo is drawn together, because it is alike. From fewer than
-    two photos nothing can be told: the interval is everything.
+    From fewer than two photos nothing can be told: the interval is everything.
+    """
+    means = photo_means(differences, photos, draws=draws, seed=seed)
+    if means is None:
+        return -np.inf, np.inf
+    low, high = np.percentile(means, _TAILS)
+    return float(low), float(high)
+
+
+def photo_means(
+    differences: ArrayLike, photos: Sequence[Hashable], *, draws: int = DRAWS, seed: int = 0
+) -> NDArray[np.float64] | None:
+    """(draws,) means of (n,) paired differences as whole photos are drawn again; None from fewer than two photos.
+
+    photos: of each difference, its photo. What is on one photo is drawn together, because it is alike.
     """
     values = np.asarray(differences, dtype=np.float64)
     if values.ndim != 1 or len(values) != len(photos) or not len(values):
@@ -189,10 +288,9 @@ def photo_interval(
         raise InvalidValue("differences", "hold NaN or infinity")
     numbers = {photo: i for i, photo in enumerate(dict.fromkeys(photos))}
     if len(numbers) < 2:
-        return -np.inf, np.inf
+        return None
     place = [numbers[photo] for photo in photos]
     sums, counts = np.bincount(place, weights=values), np.bincount(place)
     generator = np.random.default_rng(seed)
     times = generator.multinomial(len(numbers), np.full(len(numbers), 1 / len(numbers)), size=draws)
-    low, high = np.percentile((times @ sums) / (times @ counts), _TAILS)
-    return float(low), float(high)
+    return np.asarray((times @ sums) / (times @ counts), dtype=np.float64)

@@ -24,12 +24,14 @@ from saywhere.core.types import Progress
 from saywhere.learn import train
 from saywhere.learn.recipe import Recipe, parse_recipe
 from saywhere.provenance import git_hash
+from saywhere.reproduce.claims import judge_together
+from saywhere.reproduce.code_hash import code_hashes
 from saywhere.reproduce.pool import run_jobs, steps_done
 from saywhere.reproduce.report import write_report
-from saywhere.reproduce.results import Results
+from saywhere.reproduce.results import Departure, Results
 
 PLAN, MEASURED = "plan.json", "measured.json"
-_QUICK = "A quick run: it shows that everything works, and decides nothing."
+_UNDECIDED = "A quick run: it shows that everything works. It decides nothing, so no claim is judged."
 
 M = TypeVar("M")
 R = TypeVar("R", bound="RowPlan")
@@ -37,14 +39,29 @@ R = TypeVar("R", bound="RowPlan")
 
 @dataclass(frozen=True, kw_only=True)
 class Experiment(ABC):
-    """What is compared, on which data. decides_from: with fewer seeds the report says that it decides nothing."""
+    """What is compared, on which data. is_quick: too short a run to judge claims by; so is one with fewer seeds than
+    decides_from."""
 
     seeds: tuple[int, ...] = ()
+    is_quick: bool = False
     decides_from: ClassVar[int] = 0
+
+    @property
+    def decides(self) -> bool:
+        """Whether the run is long enough for a verdict, or for a ratio."""
+        return not self.is_quick and len(self.seeds) >= self.decides_from
 
     def settings(self) -> dict[str, Any]:
         """What the results in a folder depend on; a folder that was begun with others is refused."""
         return {}
+
+    def plan(self) -> dict[str, Any]:
+        """Every setting, for people and for the report; by default all that the results depend on."""
+        return self.settings()
+
+    def departures(self) -> list[Departure]:
+        """Every setting that is not the paper's."""
+        return []
 
     @abstractmethod
     def results(self, out: Path, progress: Progress) -> Results:
@@ -58,10 +75,23 @@ class Experiment(ABC):
             keep_settings(out, settings)
         found = self.results(out, progress)
         made_by = {"saywhere": saywhere.__version__, "git": git_hash(), **found.made_by}
-        quick = (_QUICK,) if len(self.seeds) < self.decides_from else ()
-        results = replace(found, seeds=self.seeds, made_by=made_by, remarks=(*quick, *found.remarks))
+        results = replace(
+            found,
+            seeds=self.seeds,
+            made_by=made_by,
+            settings={**found.settings, "plan": msgspec.to_builtins(self.plan(), enc_hook=str)},
+            claims=tuple(judge_together(found.claims)) if self.decides else (),
+            remarks=(*(() if self.decides else (_UNDECIDED,)), *found.remarks),
+            departures=tuple(self.departures()),
+            code=self._code(),
+        )
         write_report(results, out)
         return results
+
+    def _code(self) -> dict[str, str]:
+        """Of an experiment that somebody wrote elsewhere, what it uses of ours."""
+        module = type(self).__module__
+        return code_hashes(module if module.startswith("saywhere.") else Experiment.__module__)
 
 
 def keep_settings(out: Path, settings: Mapping[str, Any]) -> None:

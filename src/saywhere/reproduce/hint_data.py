@@ -10,26 +10,42 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from saywhere.build.base_photos import held_out
 from saywhere.build.box_questions import BoxQuestion, ask, from_pope
-from saywhere.build.changing_priors import CHANGED, asked_of, split_by_priors
+from saywhere.build.changing_priors import CHANGED, PriorSettings, asked_of, split_by_priors
 from saywhere.build.coco_regions import CocoFolder, box_importance, read_captions, see_photos
 from saywhere.build.photo_boxes import PhotoBoxes, read_photo_boxes
-from saywhere.core import AttentionMap, InvalidValue
+from saywhere.core import InvalidValue
 from saywhere.core.types import Progress
+from saywhere.explain.human import overlap_importance
 from saywhere.formats import pope
 from saywhere.language.visual_words import visual_words_in, words_of
 from saywhere.models.region_features import RegionFeatures
 from saywhere.models.updown import PreparedCaption, PreparedQuestion, save_captions, save_questions
 from saywhere.reproduce.eyes import eye_scenes, region_features, save_photo, train_region_eye
 from saywhere.store import is_finished
-from saywhere.world import CHANGED_PRIORS, ObjectCaption, Scene, candidates, choose, make_scene, object_captions
+from saywhere.world import (
+    CHANGED_PRIORS,
+    MILD_PRIORS,
+    ObjectCaption,
+    Scene,
+    balanced,
+    candidates,
+    choose,
+    make_scene,
+    object_captions,
+)
 
-_MAP_PX = (48, 48)
+PRIORS = {"mild": MILD_PRIORS, "strong": CHANGED_PRIORS}
+CHANGED_TYPES = "changed_types"
+"""Where a folder of questions lists the question types whose priors change."""
+DEVELOPMENT, BALANCED = "development", "balanced"
+"""Splits of questions: validation's images with the test's priors, and training's images with both."""
 SPLITS = {"train": "train", "validation": "validation", "test_same": "same", CHANGED: "changed"}
 """Side of the splitter → split of the prepared questions."""
 POPE = "pope"
@@ -40,13 +56,17 @@ _CAPTIONS = {"train": 5, "validation": 1, "test": 5}
 
 @dataclass(frozen=True, slots=True)
 class HintWorld:
-    """How much world: scenes of each split, questions and captions of each, and what the eye learns from."""
+    """How much world: scenes of each split, questions and captions of each, and what the eye learns from.
+
+    priors: "mild" (at most two thirds of one answer to a yes/no question) or "strong" (four fifths).
+    """
 
     train: int = 3000
     validation: int = 250
     test: int = 800
     questions: int = 8
     captions: int = 2
+    priors: str = "mild"
     seed: int = 3
     size: int = 128
     eye_scenes: int = 1400
@@ -77,7 +97,7 @@ def prepare_hint_world(folder: Path, scale: HintWorld, progress: Progress) -> No
         questions += _world_questions(scenes, split, images, scale, progress)
         captions += _world_captions(scenes, split, images, scale)
         first += count
-    about = {"world": asdict(scale)}
+    about = {"world": asdict(scale), CHANGED_TYPES: sorted(PRIORS[scale.priors]["train"])}
     save_questions(folder / "questions", images, questions, about, least_count=5)
     save_captions(folder / "captions", images, captions, about, least_word_count=3)
 
@@ -85,12 +105,17 @@ def prepare_hint_world(folder: Path, scale: HintWorld, progress: Progress) -> No
 def _world_questions(
     scenes: Sequence[Scene], split: str, images: dict[str, RegionFeatures], scale: HintWorld, progress: Progress
 ) -> Iterator[PreparedQuestion]:
-    """Of one split of scenes; a test asks twice about the same scenes, with two priors."""
+    """Of one split of scenes, each asked about twice, with two priors."""
     pools = [candidates(scene, scale.seed) for scene in scenes]
     by_index = {scene.index: scene for scene in scenes}
-    priors = {"same": "train", "changed": "test"} if split == "test" else {split: "train"}
-    for name, prior in priors.items():
-        asked = choose(pools, scale.seed, CHANGED_PRIORS[prior], scale.questions)
+    both = PRIORS[scale.priors]
+    priors = {
+        "train": {"train": both["train"], BALANCED: balanced(both)},
+        "validation": {"validation": both["train"], DEVELOPMENT: both["test"]},
+        "test": {"same": both["train"], "changed": both["test"]},
+    }
+    for name, prior in priors[split].items():
+        asked = choose(pools, scale.seed, prior, scale.questions)
         for number, one in enumerate(asked):
             scene = by_index[one.scene]
             yield PreparedQuestion(
@@ -120,15 +145,15 @@ def _importance(scene: Scene, things: Sequence[int], image: RegionFeatures) -> N
     """(r,) human importance of regions when people look at these things; None if there is nothing to look at."""
     if not things:
         return None
-    looked = AttentionMap.from_boxes([scene.things[i].box_xyxy for i in things], _MAP_PX)
-    return looked.importance(image.boxes_xyxy)
+    return overlap_importance(image.boxes_xyxy, [scene.things[i].box_xyxy for i in things])
 
 
 @dataclass(frozen=True, slots=True)
 class HintPhotos:
-    """photos: at most so many of each split; None for all."""
+    """photos: at most so many of each split; None for all. odds: of the most frequent answer against the rarest."""
 
     photos: int | None = None
+    odds: float = 3.0
     seed: int = 3
 
 
@@ -147,12 +172,13 @@ def prepare_hint_photos(
     if not known:
         raise InvalidValue("photos", f"none of the {len(listed):,} photos with boxes is in {coco.photos}")
     seen = see_photos([files[image] for image in known], folder / "regions", progress, workers)
-    questions = _questions(known, told, side_of, seen, rng)
+    questions, changed = _questions(known, told, side_of, seen, rng, scale.odds)
     questions += _of_pope(coco.pope, known, side_of, seen)
     captions = list(_captions(known, told, side_of, seen))
     missing = len(listed) - len(known)
-    about = {"photos": {**asdict(scale), "kept": len(known), "without a photo or not wanted": missing}}
+    about: dict[str, Any] = {"photos": {**asdict(scale), "kept": len(known), "without a photo or not wanted": missing}}
     about["photos"]["bad boxes"] = len(bad)
+    about[CHANGED_TYPES] = changed
     save_questions(folder / "questions", seen, questions, about, least_count=5)
     save_captions(folder / "captions", seen, captions, about, least_word_count=4)
 
@@ -167,8 +193,10 @@ def _sides(images: Sequence[str], most: int | None, rng: np.random.Generator) ->
     for side, names in by_side.items():
         chosen = [names[i] for i in rng.permutation(len(names))][:most]
         changed = round(_CHANGED_SHARE * len(chosen))
+        kept = "test_same" if side == "test" else side
         for number, name in enumerate(chosen):
-            found[name] = side if side != "test" else CHANGED if number < changed else "test_same"
+            # A part of validation's photos has the test's priors, so that weights can be chosen on it.
+            found[name] = CHANGED if number < changed and side != "train" else kept
     return dict(sorted(found.items()))
 
 
@@ -178,14 +206,18 @@ def _questions(
     side_of: Mapping[str, str],
     seen: Mapping[str, RegionFeatures],
     rng: np.random.Generator,
-) -> list[PreparedQuestion]:
+    odds: float,
+) -> tuple[list[PreparedQuestion], list[str]]:
+    """The questions, and the types whose priors change."""
     asked = list(ask(known.values(), rng, told))
-    split = split_by_priors([asked_of(one) for one in asked], rng, side_of=side_of)
-    return [
-        _prepared(asked[i], SPLITS[side], f"{SPLITS[side]}-{number}", seen)
+    split = split_by_priors([asked_of(one) for one in asked], rng, PriorSettings(odds=odds), side_of=side_of)
+    named = [
+        (asked[i], DEVELOPMENT if side == CHANGED and asked[i].image in held_out("validation") else SPLITS[side])
         for side, chosen in split.sides.items()
-        for number, i in enumerate(chosen)
+        for i in chosen
     ]
+    prepared = [_prepared(one, name, f"{name}-{number}", seen) for number, (one, name) in enumerate(named)]
+    return prepared, sorted(report.question_type for report in split.types if report.changed)
 
 
 def _of_pope(
@@ -195,7 +227,8 @@ def _of_pope(
     seen: Mapping[str, RegionFeatures],
 ) -> list[PreparedQuestion]:
     """POPE's questions about the test photos."""
-    tested = {image: photo for image, photo in known.items() if side_of[image] in ("test_same", CHANGED)}
+    asked = {image for image, side in side_of.items() if side in ("test_same", CHANGED)} - held_out("validation")
+    tested = {image: photo for image, photo in known.items() if image in asked}
     found = [one for path in paths for one in from_pope(pope.read(path), tested) if isinstance(one, BoxQuestion)]
     return [_prepared(one, POPE, f"{POPE}-{number}", seen) for number, one in enumerate(found)]
 
@@ -216,6 +249,8 @@ def _captions(
     """Captions in plain words; a visual word whose class has boxes on the photo is looked for there."""
     for image, photo in known.items():
         split = side_of[image] if side_of[image] in _CAPTIONS else "test"
+        if image in held_out("validation"):
+            split = "validation"
         for number, text in enumerate(told.get(image, ())[: _CAPTIONS[split]]):
             words = words_of(text)
             named = [(end - 1, photo.boxes[name]) for _, end, name in visual_words_in(words) if name in photo.boxes]

@@ -2,30 +2,29 @@
 
 from __future__ import annotations
 
-import shutil
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from saywhere.core import AttentionMap
 from saywhere.core.types import Floats
 from saywhere.explain import (
     deletion,
     gradient_importance,
+    gradient_times_input,
     insertion,
     occlusion,
     rank_agreement,
-    region_heat,
     top_box_iou,
 )
 from saywhere.explain.faithfulness import RankAgreement
 from saywhere.explain.occlusion import without_top
 from saywhere.explain.scores import CorrectAnswerScore, UpDnWordScore
 from saywhere.learn import load_run
-from saywhere.metrics import caption_scores
+from saywhere.metrics import caption_scores, vqa_accuracy
 from saywhere.models.region_features import RegionFeatures
 from saywhere.models.search import GenerationConfig
 from saywhere.models.updown import (
@@ -41,21 +40,14 @@ from saywhere.models.updown import (
 )
 from saywhere.models.updown.prepared import CaptionItems, QuestionItems
 from saywhere.models.updown.task import answer_sums, as_captioner, as_vqa, caption_sums
-from saywhere.plots.heats import HeatPanel
-from saywhere.reproduce.hint_data import POPE
-from saywhere.reproduce.results import HeatExample
+from saywhere.reproduce.hint_data import CHANGED_TYPES, POPE
 from saywhere.reproduce.tables import MeasureColumn
 
 Measured = dict[str, float]
-Models = Sequence[tuple[str, Path]]
-"""Title of a panel and the folder of its run."""
-
 _AT_ONCE = 100
 MATTERS = 0.5
-"""A region matters to people from this importance on: they look more inside than outside."""
+"""A region matters to people from this importance on: it and what is asked about are mostly the same."""
 _CURVE_STEPS = 8
-_MOST_PLACES = 0.75
-"""Examples where people look at more of the image than this show nothing."""
 
 ANSWER_TYPES = ("yes/no", "number", "other")
 ACCURACY = tuple(
@@ -63,23 +55,28 @@ ACCURACY = tuple(
     for split in ("changed", "same", "train")
     for kind in ("all", *ANSWER_TYPES)
 )
+PRIMARY = MeasureColumn("changed primary", digits=1)
+"""Accuracy where priors change, over the question types whose priors do."""
 RANKED = MeasureColumn("ρ gradients, people")
+RANKED_INPUT = MeasureColumn("ρ gradient × input, people")
+BY_OCCLUSION = MeasureColumn("ρ occlusion, people")
 RANKED_ATTENTION = MeasureColumn("ρ attention, people")
 TOP = MeasureColumn("IoU top region")
 TOP_ATTENTION = MeasureColumn("IoU top, attention")
 TRUE_GRADIENTS = MeasureColumn("ρ gradients, occlusion")
+TRUE_INPUT = MeasureColumn("ρ gradient × input, occlusion")
 TRUE_ATTENTION = MeasureColumn("ρ attention, occlusion")
 DELETION = MeasureColumn("deletion area, gradients", lower_is_better=True)
 INSERTION = MeasureColumn("insertion area, gradients")
 DROP = MeasureColumn("drop without hinted", digits=1)
 DROP_RANDOM = MeasureColumn("drop without random", digits=1)
 GROUNDING = (
-    *(RANKED, RANKED_ATTENTION, TOP, TOP_ATTENTION, TRUE_GRADIENTS, TRUE_ATTENTION),
-    *(DELETION, INSERTION, DROP, DROP_RANDOM),
+    *(BY_OCCLUSION, RANKED, RANKED_INPUT, RANKED_ATTENTION, TOP, TOP_ATTENTION),
+    *(TRUE_GRADIENTS, TRUE_INPUT, TRUE_ATTENTION, DELETION, INSERTION, DROP, DROP_RANDOM),
 )
 CAPTION_MEASURES = (
     *(MeasureColumn("CIDEr"), MeasureColumn("BLEU-4"), MeasureColumn("loss per word", lower_is_better=True)),
-    *(RANKED, RANKED_ATTENTION, TOP, TRUE_GRADIENTS, TRUE_ATTENTION),
+    *(BY_OCCLUSION, RANKED, RANKED_INPUT, RANKED_ATTENTION, TOP, TRUE_GRADIENTS, TRUE_INPUT, TRUE_ATTENTION),
 )
 
 
@@ -90,7 +87,7 @@ def answer_measures(folder: Path, data: Path, trained: int, explained: int, fait
     splits = {"changed": changed, "same": questions.split("same"), "train": questions.split("train", trained)}
     if POPE in questions.splits:
         splits[POPE] = questions.split(POPE)
-    found = accuracies(model, splits)
+    found = accuracies(model, splits) | primary_accuracy(model, questions, changed)
     return found | grounding(model, with_attention(changed, explained), faithful, seed)
 
 
@@ -113,6 +110,42 @@ def accuracies(model: UpDnVqa, splits: dict[str, QuestionItems]) -> Measured:
             kind = measure.removeprefix("accuracy").removeprefix("_") or "all"
             if measure.startswith("accuracy"):
                 found[f"{name} {kind}"] = 100 * value
+    return found
+
+
+def changed_types(questions: Questions) -> set[str]:
+    """Question types whose answers are distributed otherwise in the test of changed priors than in training."""
+    return set(questions.about[CHANGED_TYPES])
+
+
+def primary_accuracy(model: UpDnVqa, questions: Questions, items: QuestionItems) -> Measured:
+    """In percent, over the questions of the types whose priors change."""
+    kinds = changed_types(questions)
+    some = QuestionItems(questions, [i for i in items.indices if questions.question(i).question_type in kinds])
+    return {PRIMARY.name: 100 * answer_sums(model, some).means()["accuracy"]} if len(some) else {}
+
+
+def blind_measures(questions: Questions) -> Measured:
+    """Accuracy of a table that gives each question's text its commonest answer in training, else its type's."""
+    train = questions.split("train")
+    by_text: dict[str, Counter[str]] = {}
+    by_type: dict[str, Counter[str]] = {}
+    for one in (train.question(i) for i in range(len(train))):
+        by_text.setdefault(one.text.lower(), Counter()).update(one.answers)
+        by_type.setdefault(one.question_type, Counter()).update(one.answers)
+    everything: Counter[str] = sum(by_type.values(), Counter())
+    kinds = changed_types(questions)
+    found: Measured = {}
+    for name in ("changed", "same", "train"):
+        right: dict[str, list[float]] = {}
+        items = questions.split(name)
+        for one in (items.question(i) for i in range(len(items))):
+            table = by_text.get(one.text.lower()) or by_type.get(one.question_type) or everything
+            accuracy = vqa_accuracy([max(sorted(table), key=table.__getitem__)], [one.answers]).overall
+            primary = [PRIMARY.name] if name == "changed" and one.question_type in kinds else []
+            for measure in (f"{name} all", f"{name} {one.answer_type}", *primary):
+                right.setdefault(measure, []).append(100 * accuracy)
+        found |= {measure: float(np.mean(values)) for measure, values in right.items()}
     return found
 
 
@@ -140,6 +173,7 @@ def grounding(model: UpDnVqa, items: QuestionItems, faithful: int, seed: int = 0
             asked = (batch.questions, batch.boxes, batch.pointed)
             given = CorrectAnswerScore.of_best(model, batch.regions, batch.present, *asked)
             found |= _faithfulness(given, batch.regions, batch.present)
+            found |= _rests_on(score, batch.regions, batch.present, batch.importance)
         parts.append(found)
     return _means(parts)
 
@@ -158,6 +192,7 @@ def captioning(model: UpDnCaptioner, items: CaptionItems, most: int, faithful: i
         found = _agreement(score, seen, here, batch.importance[captions, places], batch.boxes[captions])
         if first < faithful:
             found |= _faithfulness(score, seen, here)
+            found |= _rests_on(score, seen, here, batch.importance[captions, places])
         parts.append(found)
     return {"loss per word": caption_sums(model, items).means()["loss"], **_means(parts)}
 
@@ -194,7 +229,17 @@ def _agreement(
     ):
         found[ranked.name] = rank_agreement(values.numpy(), people, here).each
         found[top.name] = np.array(list(_top_ious(values, human, boxes, present)))
+    by_input = gradient_times_input(score, features, present, chunk=_AT_ONCE).detach()
+    found[RANKED_INPUT.name] = rank_agreement(by_input.numpy(), people, here).each
     return found
+
+
+def _rests_on(
+    score: CorrectAnswerScore | UpDnWordScore, features: Tensor, present: Tensor, human: Tensor
+) -> dict[str, Floats]:
+    """For each item: how far what the score loses without each region is in the order of people's."""
+    falls = occlusion(score, features, present).numpy()
+    return {BY_OCCLUSION.name: rank_agreement(falls, human.numpy(), present.numpy()).each}
 
 
 def _top_ious(values: Tensor, human: Tensor, boxes: Tensor, present: Tensor) -> Iterator[float]:
@@ -206,6 +251,7 @@ def _faithfulness(score: CorrectAnswerScore | UpDnWordScore, features: Tensor, p
     alpha = gradient_importance(score, features, present, chunk=_AT_ONCE)
     with torch.no_grad():
         looked = score.attention(features, present, torch.arange(len(features)))
+    by_input = gradient_times_input(score, features, present, chunk=_AT_ONCE).detach()
     falls, here = occlusion(score, features, present).numpy(), present.numpy()
     curves = {
         DELETION: deletion(score, features, present, alpha, steps=_CURVE_STEPS),
@@ -217,6 +263,7 @@ def _faithfulness(score: CorrectAnswerScore | UpDnWordScore, features: Tensor, p
     areas = {measure.name: ((curve.area - low) / (high - low)).double().numpy() for measure, curve in curves.items()}
     return {
         TRUE_GRADIENTS.name: rank_agreement(alpha.numpy(), falls, here).each,
+        TRUE_INPUT.name: rank_agreement(by_input.numpy(), falls, here).each,
         TRUE_ATTENTION.name: rank_agreement(looked.numpy(), falls, here).each,
         **areas,
     }
@@ -227,7 +274,7 @@ def _removal(model: UpDnVqa, batch: QuestionBatch, generator: torch.Generator) -
     matter = (batch.importance > MATTERS) & batch.present
     counts = matter.sum(dim=1)
     drawn = torch.rand(batch.present.shape, generator=generator)
-    human = batch.importance.masked_fill(~batch.present, 0.0)
+    human = batch.importance.masked_fill(~batch.present | batch.importance.isnan(), 0.0)
     versions = [
         batch.regions,
         without_top(batch.regions, human, batch.present, counts),
@@ -253,129 +300,3 @@ def _means(parts: list[dict[str, Floats]]) -> Measured:
     found = {name: np.concatenate([part[name] for part in parts if name in part]) for name in names}
     # Where a measure is defined for no item, neither is its mean.
     return {name: RankAgreement(each).mean for name, each in found.items()}
-
-
-def question_examples(
-    out: Path, data: Path, photos: Path, models: Models, most: int, section: str
-) -> list[HeatExample]:
-    """Questions with changed priors, the first of each type in turn."""
-    questions = Questions(data)
-    items = _of_each_type(questions.split("changed"), most)
-    batch = collate_questions(list(items))
-    panels: list[list[HeatPanel]] = [[] for _ in range(len(items))]
-    for title, run in models:
-        model = as_vqa(load_run(run, "best").model).eval()
-        score = CorrectAnswerScore(model, batch.questions, batch.targets, batch.boxes, batch.pointed)
-        alpha = gradient_importance(score, batch.regions, batch.present)
-        with torch.no_grad():
-            given = model(
-                batch.regions, batch.present, batch.questions, boxes=batch.boxes, pointed=batch.pointed
-            ).logits.argmax(dim=1)
-        for i, answer in enumerate(given.tolist()):
-            said, true = questions.answers.text(answer), items.question(i).answers
-            right = "✓" if said == max(set(true), key=true.count) else "✗"
-            rank = _rank(alpha[i], batch.importance[i], batch.present[i])
-            panels[i].append(_panel(title, alpha[i], batch.boxes[i], batch.present[i], f"{said} {right}, {rank}"))
-    examples = []
-    for i, made in enumerate(panels):
-        one = items.question(i)
-        made.append(_people(batch.importance[i], batch.boxes[i], batch.present[i]))
-        truth = max(set(one.answers), key=one.answers.count)
-        photo = _photo(out, photos, one.image, section)
-        examples.append(HeatExample(photo, f"{one.text} {truth}", tuple(made), len(one.text.split()), section))
-    return examples
-
-
-def caption_examples(out: Path, data: Path, photos: Path, models: Models, most: int, section: str) -> list[HeatExample]:
-    """Captions of the test, each with its first visual word that is about a part of the image."""
-    items = _with_small(Captions(data).split("test"), most)
-    batch = collate_captions(list(items))
-    places = batch.hinted.float().argmax(dim=1)
-    human = batch.importance[torch.arange(len(items)), places]
-    panels: list[list[HeatPanel]] = [[] for _ in range(len(items))]
-    for title, run in models:
-        model = as_captioner(load_run(run, "best").model).eval()
-        alpha = gradient_importance(
-            UpDnWordScore(model, batch.words, places + 1, batch.boxes), batch.regions, batch.present
-        )
-        for i, made in enumerate(panels):
-            rank = _rank(alpha[i], human[i], batch.present[i])
-            made.append(_panel(title, alpha[i], batch.boxes[i], batch.present[i], rank))
-    examples = []
-    for i, made in enumerate(panels):
-        one = items.caption(i)
-        made.append(_people(human[i], batch.boxes[i], batch.present[i]))
-        marked = min(word for word, _ in one.visual)
-        examples.append(HeatExample(_photo(out, photos, one.image, section), one.text, tuple(made), marked, section))
-    return examples
-
-
-def _of_each_type(items: QuestionItems, most: int) -> QuestionItems:
-    """The first questions that people look at a part of the image for; types take turns, and no image comes twice."""
-    by_type: dict[str, list[int]] = {}
-    for i, index in enumerate(items.indices):
-        one = items.question(i)
-        if one.importance is not None and one.importance.max() > MATTERS and _is_partial(one.importance):
-            by_type.setdefault(one.question_type, []).append(index)
-    chosen: list[int] = []
-    images: set[str] = set()
-    while len(chosen) < most and any(by_type.values()):
-        for waiting in by_type.values():
-            while waiting:
-                index = waiting.pop(0)
-                image = items.folder.question(index).image
-                if image not in images:
-                    images.add(image)
-                    chosen.append(index)
-                    break
-    return QuestionItems(items.folder, chosen[:most])
-
-
-def _with_small(items: CaptionItems, most: int) -> CaptionItems:
-    chosen: list[int] = []
-    images: set[str] = set()
-    for i, index in enumerate(items.indices):
-        one = items.caption(i)
-        if one.visual and one.image not in images and _is_partial(min(one.visual)[1]):
-            images.add(one.image)
-            chosen.append(index)
-    return CaptionItems(items.folder, chosen[:most])
-
-
-def _is_partial(importance: Floats) -> bool:
-    return float((importance > MATTERS).mean()) < _MOST_PLACES
-
-
-def _panel(title: str, alpha: Tensor, boxes: Tensor, present: Tensor, note: str) -> HeatPanel:
-    # HINT puts regions in an order; whether they speak for or against the answer it leaves open. So does the picture.
-    above = alpha[present] - alpha[present].min()
-    heat = region_heat(above.numpy(), boxes[present].numpy())
-    return HeatPanel(title, AttentionMap(heat) if heat.any() else None, _top(alpha, boxes, present), note)
-
-
-def _people(human: Tensor, boxes: Tensor, present: Tensor) -> HeatPanel:
-    # Every region that holds all of what people look at has importance 1: the sky around a clock as well as the clock.
-    # The smallest of them is what is meant.
-    area = (boxes[:, 2] - boxes[:, 0]) * (boxes[:, 3] - boxes[:, 1])
-    matters = (human - MATTERS).clamp_min(0) / area.sqrt().clamp_min(1e-3)
-    heat = region_heat(matters[present].numpy(), boxes[present].numpy())
-    return HeatPanel("people", AttentionMap(heat) if heat.any() else None, None, "what the question is about")
-
-
-def _top(alpha: Tensor, boxes: Tensor, present: Tensor) -> Floats:
-    """(1, 4) the most important region."""
-    best = int(alpha.masked_fill(~present, -torch.inf).argmax())
-    return boxes[best : best + 1].double().numpy()
-
-
-def _rank(alpha: Tensor, human: Tensor, present: Tensor) -> str:
-    return f"ρ {rank_agreement(alpha[None].numpy(), human[None].numpy(), present[None].numpy()).mean:+.2f}"
-
-
-def _photo(out: Path, photos: Path, image: str, section: str) -> str:
-    """The photo copied beside the report; its place there."""
-    [source] = sorted(path for path in photos.iterdir() if path.stem == image)[:1]
-    place = Path("photos") / section.replace(" ", "-") / source.name
-    (out / place).parent.mkdir(parents=True, exist_ok=True)
-    shutil.copyfile(source, out / place)
-    return str(place)

@@ -12,14 +12,17 @@ import numpy as np
 
 from saywhere.core.types import Progress
 from saywhere.learn import Validated, read_log
+from saywhere.learn.mitr_evaluation import MitrOutputs
 from saywhere.models.mitr.batch import GUIDED_BOXES
 from saywhere.models.mitr.prepared import Prepared
 from saywhere.reproduce.caption_metrics import COLUMNS as CAPTION
+from saywhere.reproduce.caption_metrics import CaptionMetrics
 from saywhere.reproduce.claims import ClaimPlan, judge_plan
 from saywhere.reproduce.experiment import TrainingJob, titles_of, training_minutes
-from saywhere.reproduce.mitr_data import MitrWorld, is_world, prepare_guided, prepare_world
-from saywhere.reproduce.mitr_measure import LBM, MitrOutputs, MitrRow, MitrScale, MitrTraining, Scores, narrative_of
-from saywhere.reproduce.results import Example, Results
+from saywhere.reproduce.mitr_bounds import BLIND, CEILING, blind_scores, ceiling_scores
+from saywhere.reproduce.mitr_data import GUIDED_FROM, MitrWorld, is_world, prepare_guided, prepare_world
+from saywhere.reproduce.mitr_measure import LBM, MitrRow, MitrScale, MitrTraining, Scores, narrative_of
+from saywhere.reproduce.results import Departure, Example, Results
 from saywhere.reproduce.tables import MeasureColumn, Scoreboard
 
 PAPER = "Connecting What to Say With Where to Look by Modeling Human Attention Traces (CVPR 2021)"
@@ -52,6 +55,11 @@ def _paper(captions: Sequence[float] = (), lbm: Sequence[float] = ()) -> dict[st
     return {column.name: value for columns, values in printed for column, value in zip(columns, values, strict=False)}
 
 
+BOUNDS = {
+    BLIND: "blind: each word's mean box, the commonest narration",
+    CEILING: "ceiling: simulated narrators, for Task 1 the median of 15",
+}
+_FASTER = "of a pre-trained Faster R-CNN"
 _BOTH = ("trace", "caption")
 _GUIDED = _learns(caption=1, guided=GUIDED_BOXES)
 
@@ -70,6 +78,7 @@ def _one(key: str, title: str, model: dict[str, Any], test: str, paper: dict[str
 
 
 _CYCLE_B = "task12-cycle-b"
+_SEEN = {"trace_mask_rate": 0.0}
 _ROWS = (
     _one("baseline-trace", "Baseline, Task 1", {"baseline": "trace"}, "trace", _paper(lbm=(0.208, 0.204))),
     _one(
@@ -81,6 +90,9 @@ _ROWS = (
         _paper((0.355, 0.087, 0.155, 0.307, 0.310)),
     ),
     _one("task1", "MITR, Task 1", _learns(trace=1), "trace", _paper(lbm=(0.171, 0.159))),
+    # As published, with the boxes before in view; the rows above hide as many as the scale says.
+    _one("baseline-trace-seen", "Baseline, Task 1", {"baseline": "trace", **_SEEN}, "trace", {}),
+    _one("task1-seen", "MITR, Task 1", _learns(trace=1, **_SEEN), "trace", {}),
     _one("task2", "MITR, Task 2", _learns(caption=0.3), "caption", _paper((0.577, 0.257, 0.245, 0.456, 1.213))),
     _both("task12", "MITR, Task 1 + 2", (0.586, 0.272, 0.252, 0.470, 1.329), (0.169, 0.157)),
     _both(
@@ -149,9 +161,10 @@ class TablePlan:
 
 _WITH_BOTH = ("task12", "task12-cycle-s", _CYCLE_B, f"{_CYCLE_B}-2")
 _ALL = (*CAPTION, *LBM)
+_TRACING = ("baseline-trace-seen", "task1-seen", "baseline-trace", "task1", *_WITH_BOTH)
 _LAYERS = (_CYCLE_B, f"{_CYCLE_B}-2", f"{_CYCLE_B}-3")
 TABLES = (
-    TablePlan(5, "Task 1, a trace for a caption", ("trace",), LBM, ("baseline-trace", "task1", *_WITH_BOTH)),
+    TablePlan(5, "Task 1, a trace for a caption", ("trace",), LBM, _TRACING),
     TablePlan(2, "Task 2, a caption along a trace", ("caption",), CAPTION, ("baseline-caption", "task2", *_WITH_BOTH)),
     TablePlan(
         *(3, "Task 3, caption and trace from the image alone", ("joint",), _ALL),
@@ -169,6 +182,7 @@ TABLES = (
 )
 CLAIMS = (
     ("trace", ClaimPlan("MITR finds better traces than a standard transformer", LBM[0], "task1", "baseline-trace")),
+    ("trace", ClaimPlan("… with the boxes before in view, as published", LBM[0], "task1-seen", "baseline-trace-seen")),
     ("caption", ClaimPlan("MITR writes better captions along a trace than one", _CIDER, "task2", "baseline-caption")),
     ("trace", ClaimPlan("Learning captions too makes traces better", LBM[0], "task12", "task1")),
     ("caption", ClaimPlan("Learning traces too makes captions better", _CIDER, "task12", "task2")),
@@ -201,10 +215,11 @@ class MitrExperiment(MitrTraining):
     def quick(cls, **changes: Any) -> MitrExperiment:
         """A few minutes: one seed, a small world, short runs. It shows that everything runs, and decides nothing."""
         world = MitrWorld(train=300, validation=40, test=60, eye_scenes=200, eye_steps=40)
-        return cls(seeds=(0,), world=world, scale=MitrScale(steps=60, test=60), **changes)
+        return cls(seeds=(0,), world=world, scale=MitrScale(steps=60, test=60), is_quick=True, **changes)
 
     def settings(self) -> dict[str, Any]:
-        return {"seeds": self.seeds, "world": self.world, "run": self.scale}
+        data = {} if self.data is None else {"data": Prepared(self.data).fingerprint}
+        return {"seeds": self.seeds, "world": self.world, "run": self.scale, **data}
 
     def tables(self, prepared: Prepared) -> list[TablePlan]:
         """Those that these narratives allow: captions with key boxes are known for scenes of the world alone."""
@@ -229,14 +244,15 @@ class MitrExperiment(MitrTraining):
         prepared = Prepared(self.data or out / "data")
         tables = self.tables(prepared)
         scores, remarks = self.scores(measured, progress)
-        rows = {key for key, _ in scores}
+        rows = {key for key, _ in scores if key in ROWS}
         if self.full and not is_world(prepared):
             remarks.append("Table 6 is left out: these narratives come without captions that are guided by boxes.")
-        made = []
+        made, first = [], self.seeds[0]
         for table in tables:
             paper = {key: ROWS[key].paper for key in table.rows}
             board = self._board(scores, table.tests)
-            made.append(board.table(table.number, table.title, table.columns, table.rows, paper))
+            shown = [*table.rows, *(key for key in BOUNDS if set(table.tests) <= set(scores.get((key, first), ())))]
+            made.append(board.table(table.number, table.title, table.columns, shown, paper))
         return Results(
             title="MITR in the world" if is_world(prepared) else "MITR",
             paper=PAPER,
@@ -259,7 +275,28 @@ class MitrExperiment(MitrTraining):
             name: {measure: value for test in tests for measure, value in found.get(test, {}).items()}
             for name, found in scores.items()
         }
-        return Scoreboard(titles_of(ROWS.values()), self.seeds, joined)
+        titles = {row.key: row.title_with(self.scale.hidden) for row in ROWS.values()} if "trace" in tests else {}
+        return Scoreboard(titles_of(ROWS.values()) | titles | BOUNDS, self.seeds, joined)
+
+    def bounds(self, prepared: Prepared, metrics: CaptionMetrics) -> dict[str, dict[str, dict[str, float]]]:
+        if GUIDED_FROM in prepared.about:
+            return {}
+        items = prepared.split("test", self.scale.test)
+        found = {BLIND: blind_scores(prepared, items, metrics)}
+        if is_world(prepared):
+            found[CEILING] = ceiling_scores(prepared, items, metrics)
+        return found
+
+    def departures(self) -> list[Departure]:
+        scale = self.scale
+        world = self.data is None
+        return [
+            Departure("images", "drawn scenes" if world else "those of the prepared folder", "COCO photographs"),
+            Departure("narrations", "by simulated narrators" if world else "as prepared", "Localized Narratives"),
+            Departure("regions", "all things' true boxes, a small eye's features" if world else "as prepared", _FASTER),
+            *scale.departures(),
+            Departure("seeds", f"{len(self.seeds)} for each row", "not stated"),
+        ]
 
     def _facts(self, prepared: Prepared, minutes: float) -> dict[str, Any]:
         scale = self.scale

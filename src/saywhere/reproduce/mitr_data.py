@@ -30,6 +30,10 @@ CAPTIONS = {"train": 5, "validation": 1, "test": 1}
 """Guided captions of each scene. Five to learn from, as COCO has; one to be compared with, about these very boxes."""
 
 
+GUIDED_FROM = "narratives"
+"""Where a folder of guided captions names the narratives that it was made from."""
+
+
 @dataclass(frozen=True, slots=True)
 class MitrWorld:
     """How much world: narratives of each split, the longest to keep (words), and what the eye learns from."""
@@ -101,7 +105,7 @@ def is_world(prepared: Prepared) -> bool:
 def prepare_guided(folder: Path, narratives: Prepared, progress: Progress) -> None:
     """Write a folder of guided captions of the scenes that the narratives are about, unless it is there already."""
     if is_finished(folder):
-        if Prepared(folder).about.get("narratives") != narratives.fingerprint:
+        if Prepared(folder).about.get(GUIDED_FROM) != narratives.fingerprint:
             raise InvalidFile(folder, f"belongs to other narratives than {narratives.folder}", "remove it")
         return
     splits = {name: narratives.split(name) for name in SPLITS}
@@ -115,7 +119,7 @@ def prepare_guided(folder: Path, narratives: Prepared, progress: Progress) -> No
             images[name] = items[i].image
             kept += _guided(narratives, name, images[name], split)
     progress("writing guided captions", total, total)
-    about = {"captions": CAPTIONS, "narratives": narratives.fingerprint}
+    about = {"captions": CAPTIONS, GUIDED_FROM: narratives.fingerprint}
     save_prepared(folder, images, kept, narratives.vocabulary, about)
 
 

@@ -3,30 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-import msgspec
 import numpy as np
-import torch
 from numpy.typing import NDArray
-from torch import nn
 
 from saywhere.core import Narrative
 from saywhere.core.types import Progress
 from saywhere.learn import load_run
-from saywhere.metrics import lbm_many
-from saywhere.models.common.batches import padding_mask
-from saywhere.models.mitr import MITR, Batch, Grounded, baseline, collate, decode, trace_of
-from saywhere.models.mitr.prepared import NarrativeItems, Prepared
+from saywhere.learn.mitr_evaluation import MitrOutputs, outputs_of, references_of
+from saywhere.models.mitr import Grounded
+from saywhere.models.mitr.prepared import Prepared
 from saywhere.models.mitr.skills import boxes_of_words
-from saywhere.models.search import GenerationConfig, Hypothesis
 from saywhere.reproduce.caption_metrics import CaptionMetrics
 from saywhere.reproduce.experiment import RowPlan, TrainedExperiment, TrainingJob, load_measured, save_measured
+from saywhere.reproduce.results import Departure
 from saywhere.reproduce.tables import MeasureColumn
 
 LBM = (MeasureColumn("LBM (k=0)", lower_is_better=True), MeasureColumn("LBM (k=1)", lower_is_better=True))
-_MOSTLY_HIDDEN = 0.9
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,13 +36,19 @@ class MitrRow(RowPlan):
     paper: dict[str, float] = field(default_factory=dict)
     guided: bool = False
 
+    def title_with(self, hidden: float) -> str:
+        """Its title, and whether Task 1 saw the boxes before. hidden: the share that rows do not see by default."""
+        share = self.model.get("trace_mask_rate", hidden)
+        seen = "seen" if share == 0 else "hidden" if share == 1 else f"{100 * share:.0f} % hidden"
+        return f"{self.title} (boxes before: {seen})" if "trace" in self.tests else self.title
+
 
 @dataclass(frozen=True, slots=True)
 class MitrScale:
     """How long each row learns, and how large it is.
 
-    hidden: how many of the boxes before it Task 1 does not see while it learns. With all of them in view, as published,
-    it learnt to copy the box before and pointed nowhere by itself; docs/log.md has the figures.
+    hidden: how many of the boxes before it Task 1, and the cycle, do not see while they learn. With all of them in
+    view, as published, it learnt to copy the box before and pointed nowhere by itself; docs/log.md has the figures.
     """
 
     steps: int = 600
@@ -59,77 +60,18 @@ class MitrScale:
     test: int = 300
     hidden: float = 1.0
 
-
-class MitrOutputs(msgspec.Struct, frozen=True):
-    """What a row made of the test narratives: for each test, ids of words, boxes (x1, y1, x2, y2), and distances."""
-
-    words: dict[str, list[tuple[int, ...]]]
-    boxes: dict[str, list[list[list[float]]]]
-    distances: dict[str, dict[str, float]]
-
-
-def outputs_of(
-    model: nn.Module, items: NarrativeItems, tests: Sequence[str], beams: int, hidden_rate: float, guided: int
-) -> MitrOutputs:
-    """Everything the row can do. hidden_rate: how many of the boxes before it Task 1 did not see while it learnt."""
-    made = MitrOutputs({}, {}, {})
-    batch = collate(list(items))
-    how = replace(decode.BEAM, beams=beams, max_words=int(batch.lengths.max()) + 4)
-    # A model that hardly ever saw the boxes before is asked in the way it learnt.
-    hidden = hidden_rate >= _MOSTLY_HIDDEN
-    model.eval()
-    with torch.no_grad():
-        for test in tests:
-            said, boxes = _outputs(model, batch, test, how, hidden, guided)
-            if said is not None:
-                made.words[test] = [one.tokens for one in said]
-            if boxes is not None:
-                made.boxes[test] = [one.tolist() for one in boxes]
-                made.distances[test] = _distances(boxes, batch, paired=test == "trace")
-    return made
-
-
-def _outputs(
-    model: nn.Module, batch: Batch, test: str, how: GenerationConfig, hidden: bool, guided: int
-) -> tuple[list[Hypothesis] | None, list[NDArray[np.float64]] | None]:
-    if isinstance(model, baseline.Baseline):
-        source = model.encode(batch.images, batch.words, *trace_of(batch, guided))
-        if test == "trace":
-            return None, _cut(baseline.trace(model, source, batch.lengths, hidden=hidden), batch)
-        return baseline.caption(model, source, how), None
-    if not isinstance(model, MITR):
-        raise TypeError(f"a row's model is a MITR or a baseline, not {type(model).__name__}")
-    memory = model.encode_images(batch.images)
-    if test == "trace":
-        return None, _cut(decode.trace(model, memory, batch.words, batch.lengths, hidden=hidden), batch)
-    if test in ("caption", "guided"):
-        along, count = trace_of(batch, guided)
-        return decode.caption(model, memory, along, padding_mask(count, along.shape[1]), how), None
-    said = decode.joint(model, memory, how)
-    boxes = [np.empty((0, 4)) if one.outputs is None else one.outputs[:, :4].double().numpy() for one in said]
-    return said, boxes
-
-
-def _cut(boxes: torch.Tensor, batch: Batch) -> list[NDArray[np.float64]]:
-    return [one[:length, :4].double().numpy() for one, length in zip(boxes, batch.lengths.tolist(), strict=True)]
-
-
-def _distances(boxes: list[NDArray[np.float64]], batch: Batch, *, paired: bool) -> dict[str, float]:
-    """LBM to the located words' boxes. paired: boxes are for the same words, so only the located ones are compared.
-
-    A narration that said nothing is compared as one box, the whole image.
-    """
-    truths, guesses = [], []
-    for guess, true, located in zip(boxes, batch.boxes, batch.located, strict=True):
-        known = located[: len(guess)].numpy() if paired else slice(None)
-        truths.append(true[located][:, :4].double().numpy())
-        guesses.append(guess[known] if len(guess) else np.array([[0.0, 0.0, 1.0, 1.0]]))
-    return {f"LBM (k={k})": float(lbm_many(guesses, truths, k).mean()) for k in (0, 1)}
-
-
-def references_of(prepared: Prepared, items: NarrativeItems) -> dict[str, list[str]]:
-    """What was said, by the narrative's number."""
-    return {str(i): [prepared.vocabulary.text(items[i].words.tolist())] for i in range(len(items))}
+    def departures(self) -> list[Departure]:
+        """From the paper's recipe, which is also that of the released code."""
+        hidden = "all seen" if self.hidden == 0 else f"{100 * self.hidden:.0f} % hidden"
+        every = [
+            Departure("width, heads", f"{self.width}, {self.heads}", "512, 8"),
+            Departure("optimiser steps", f"{self.steps:,} of {self.batch} narratives", "30 epochs of 30 narratives"),
+            Departure("learning rate", f"{self.lr:g}, warmed up, then cosine", "5e-4 × 0.8 every 3 epochs"),
+            Departure("dropout of attention, of inputs", "0, 0.1", "0.1, 0.5"),
+            Departure("previous boxes in Task 1 and the cycle", hidden, "all seen"),
+            Departure("beams", str(self.beams), "5"),
+        ]
+        return [one for one in every if one.here != one.paper]
 
 
 def narrative_of(
@@ -171,6 +113,10 @@ class MitrTraining(TrainedExperiment[MitrRow, MitrOutputs]):
         hidden = row.model.get("trace_mask_rate", self.scale.hidden)
         return outputs_of(model, items, row.tests, self.scale.beams, hidden, row.model.get("guided", 0))
 
+    def bounds(self, prepared: Prepared, metrics: CaptionMetrics) -> dict[str, dict[str, dict[str, float]]]:  # noqa: ARG002
+        """Rows that bound what could be gained, which need no training: key → test → measure → value."""
+        return {}
+
     def scores(
         self, outputs: Mapping[TrainingJob[MitrRow], MitrOutputs], progress: Progress
     ) -> tuple[Scores, list[str]]:
@@ -182,8 +128,10 @@ class MitrTraining(TrainedExperiment[MitrRow, MitrOutputs]):
             references = references_of(prepared, prepared.split("test", self.scale.test))
             with CaptionMetrics(references) as metrics:
                 for job in [job for job in outputs if job.data == folder]:
-                    progress("scoring captions", len(found), len(outputs))
+                    progress("scoring captions", min(len(found), len(outputs)), len(outputs))
                     found[job.row.key, job.seed] = _scores_of(outputs[job], job, prepared, metrics)
+                for key, scores in self.bounds(prepared, metrics).items():
+                    found |= {(key, seed): scores for seed in self.seeds}
             missing |= dict.fromkeys(metrics.missing)
         progress("scoring captions", len(outputs), len(outputs))
         return found, list(missing)

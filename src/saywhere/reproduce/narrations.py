@@ -7,7 +7,6 @@ stuff (sky, wall …), or has no box, is unlocated.
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -24,17 +23,18 @@ from saywhere.formats import InvalidRecord, trecs
 from saywhere.formats.files import read_bytes
 from saywhere.formats.trecs import TaggedNarration
 from saywhere.language.vocabulary import Vocabulary
-from saywhere.metrics import lbm_many
+from saywhere.learn.mitr_evaluation import MitrOutputs, references_of
 from saywhere.models.mitr.batch import NarrativeExample, example
-from saywhere.models.mitr.prepared import NarrativeItems, Prepared, PreparedNarrative, save_prepared, split_of
+from saywhere.models.mitr.prepared import Prepared, PreparedNarrative, save_prepared, split_of
 from saywhere.models.region_features import RegionFeatures, view_regions
 from saywhere.reproduce.caption_metrics import COLUMNS as CAPTION
 from saywhere.reproduce.caption_metrics import CaptionMetrics
 from saywhere.reproduce.claims import judge
 from saywhere.reproduce.experiment import TrainingJob, training_minutes
 from saywhere.reproduce.mitr import PAPER
-from saywhere.reproduce.mitr_measure import LBM, MitrOutputs, MitrRow, MitrScale, MitrTraining, references_of
-from saywhere.reproduce.results import Results
+from saywhere.reproduce.mitr_bounds import commonest_narration, distances, guesses
+from saywhere.reproduce.mitr_measure import LBM, MitrRow, MitrScale, MitrTraining
+from saywhere.reproduce.results import Departure, Results
 from saywhere.reproduce.tables import ModelRow, Table
 from saywhere.store import is_finished
 from saywhere.vision import extract, open_encoder
@@ -138,34 +138,6 @@ def _smaller(train: Mapping[str, RegionFeatures], size: int) -> Callable[[NDArra
     return lambda features: ((features - mean) @ weights).astype(np.float32)
 
 
-def guesses(prepared: Prepared, test: NarrativeItems) -> dict[str, list[NDArray[np.float64]]]:
-    """Baselines that see no photo: for each, boxes (T, 4) for every test narrative."""
-    train = prepared.split("train")
-    by_word: dict[int, list[NDArray[np.float32]]] = defaultdict(list)
-    for one in (train[i] for i in range(len(train))):
-        for word, box, located in zip(one.words.tolist(), one.boxes, one.located, strict=True):
-            if located:
-                by_word[word].append(box[:4])
-    everywhere = np.concatenate([np.stack(rows) for rows in by_word.values()]).mean(axis=0)
-    prior = {word: np.mean(rows, axis=0) for word, rows in by_word.items()}
-    items = [test[i] for i in range(len(test))]
-    return {
-        "the whole image": [np.tile([0.0, 0.0, 1.0, 1.0], (len(one.words), 1)) for one in items],
-        "a box in the centre": [np.tile([0.25, 0.25, 0.75, 0.75], (len(one.words), 1)) for one in items],
-        "the mean box": [np.tile(everywhere, (len(one.words), 1)).astype(np.float64) for one in items],
-        "the mean box of the word": [
-            np.array([prior.get(word, everywhere) for word in one.words.tolist()], dtype=np.float64) for one in items
-        ],
-    }
-
-
-def distances(boxes: Sequence[NDArray[np.float64]], test: Sequence[NarrativeExample]) -> dict[str, float]:
-    """LBM at the located words."""
-    truths = [one.boxes[one.located][:, :4].astype(np.float64) for one in test]
-    placed = [guess[one.located] for guess, one in zip(boxes, test, strict=True)]
-    return {f"LBM (k={k})": float(lbm_many(placed, truths, k).mean()) for k in (0, 1)}
-
-
 @dataclass(frozen=True, kw_only=True)
 class NarrationsExperiment(MitrTraining):
     """ids: the ids file of tagged narrations. pooled: patches joined in squares of this many."""
@@ -184,6 +156,14 @@ class NarrationsExperiment(MitrTraining):
     def settings(self) -> dict[str, Any]:
         look = {"encoder": self.encoder, "input_px": self.input_px, "pooled": self.pooled}
         return {"seeds": self.seeds, "narrations": self.narrations, "run": self.scale, "look": look}
+
+    def departures(self) -> list[Departure]:
+        return [
+            Departure("traces", "pseudo-traces: the largest box of the class that the mouse was on", "of the mouse"),
+            Departure("regions", f"patches of {self.encoder} at {self.input_px} px, frozen", "Faster R-CNN's"),
+            Departure("words of a narration", f"at most {self.narrations.max_words}", "at most 100"),
+            *self.scale.departures(),
+        ]
 
     def jobs(self, out: Path, progress: Progress) -> list[TrainingJob[MitrRow]]:
         if not is_finished(out / "data"):
@@ -217,7 +197,7 @@ class NarrationsExperiment(MitrTraining):
         scores, missing = self.scores(measured, progress)
         references = references_of(prepared, test)
         with CaptionMetrics(references) as metrics:
-            frequent = metrics.scores(dict.fromkeys(references, _commonest(prepared)))
+            frequent = metrics.scores(dict.fromkeys(references, commonest_narration(prepared)))
         captions = (
             ModelRow("the same narration always: the commonest beginning", (frequent,) * times),
             ModelRow("MITR, Task 2: along the pseudo-trace", tuple(found["caption"] for found in scores.values())),
@@ -247,12 +227,3 @@ class NarrationsExperiment(MitrTraining):
 
 def _pointed(made: MitrOutputs, items: Sequence[NarrativeExample]) -> dict[str, float]:
     return distances([np.array(boxes) for boxes in made.boxes["trace"]], items)
-
-
-def _commonest(prepared: Prepared) -> str:
-    """What narrators say most often, word by word: the likeliest next word given the place, as long as most narrate."""
-    train = prepared.split("train")
-    lengths = [len(train[i].words) for i in range(len(train))]
-    longest = int(np.median(lengths))
-    columns = [[int(train[i].words[t]) for i in range(len(train)) if lengths[i] > t] for t in range(longest)]
-    return prepared.vocabulary.text([int(np.bincount(column).argmax()) for column in columns])

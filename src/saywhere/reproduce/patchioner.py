@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -18,12 +18,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from saywhere.atomic import write_atomic
-from saywhere.core import Box, Grounded, InvalidValue, WholeImage
+from saywhere.core import InvalidValue
 from saywhere.core.types import Progress
+from saywhere.models.patchioner.memory import MemoryBank
 from saywhere.models.patchioner.seer import Seer
 from saywhere.plots.gallery import gallery_page
-from saywhere.plots.seen import ShownPhoto
 from saywhere.reproduce import patchioner_measure as m
+from saywhere.reproduce.caption_bounds import BLIND, CEILING, caption_bounds
 from saywhere.reproduce.caption_metrics import CaptionMetrics
 from saywhere.reproduce.claims import DRAWS, Claim, judge_photos
 from saywhere.reproduce.class_naming import SMALL, pointing_measures
@@ -38,13 +39,12 @@ from saywhere.reproduce.patchioner_measure import (
     own_gap,
     references_of,
 )
-from saywhere.reproduce.results import Example, Results
+from saywhere.reproduce.patchioner_pages import narration_examples, shown_photos
+from saywhere.reproduce.results import Departure, Results
 from saywhere.reproduce.tables import MeasureColumn, ModelRow, Table
-from saywhere.vision import CachedEncoder
 
 _QUICK_PHOTOS, _QUICK_BRIDGE_STEPS = 60, 300
 PHOTOS_PAGE = "photos.html"
-_MOST_BOXES = 6
 MEMORY = m.memory_name(0.02)
 """The memory that claims are about: its temperature was fixed beforehand, not chosen on these photos."""
 BEAMS = 5
@@ -103,7 +103,8 @@ _REMARKS = (
     "Beside the whole photo's caption for sets of boxes stands the paper's row of the CLS token; ours is the mean "
     "of all patches.",
     "Boxes have no human captions here; a caption is right if it names the box's class by any usual name.",
-    "Weighing by attention is left out: this encoder has none. So is cropping, which needs a look for each box.",
+    "Weighing by attention is left out: this encoder has none. Crops, which need a look for each box, stand in the "
+    "report of `saywhere reproduce dense`.",
     "Trace captioning is left out: the real narrations at hand have no marks that part their sentences, and no "
     "coordinates. A pseudo-trace is made of the boxes of the class that the mouse was on; nobody drew it.",
     "RefPAC-S and CLIP-S are left out: they need weights of CLIP. So is SPICE; the scene-graph F is of its kind.",
@@ -134,7 +135,28 @@ class PatchionerExperiment(Experiment):
     @classmethod
     def quick(cls, *, limit: int | None = None, **changes: Any) -> PatchionerExperiment:
         """Few photos and a short bridge: it shows that everything runs."""
-        return cls(limit=min(limit or _QUICK_PHOTOS, _QUICK_PHOTOS), bridge_steps=_QUICK_BRIDGE_STEPS, **changes)
+        few = min(limit or _QUICK_PHOTOS, _QUICK_PHOTOS)
+        return cls(limit=few, bridge_steps=_QUICK_BRIDGE_STEPS, is_quick=True, **changes)
+
+    def plan(self) -> dict[str, Any]:
+        asked = {
+            "photos": self.photos and self.photos.name,
+            "limit": self.limit,
+            "bridge_steps": self.bridge_steps,
+            "shown": self.shown,
+        }
+        return {"data": self.data.name, "writers": [*self.seers], **asked, "draws of photos": DRAWS, "beams": BEAMS}
+
+    def departures(self) -> list[Departure]:
+        seer = next(iter(self.seers.values()))
+        encoder = m.eyes_of(seer).encoder.fingerprint
+        return [
+            Departure("encoder", str(encoder.get("name", encoder)), "DINOv2-reg ViT-B/14 at 518 px with Talk2DINO"),
+            Departure("memory", f"{len(m.writer_of(seer).bank):,} sentences", "566,747 captions of COCO train"),
+            Departure("writers", ", ".join(self.seers), "DeCap's decoder of 4 layers, learnt from text alone"),
+            Departure("photos", "held-out COCO val2017, at most 384 px", "COCO Karpathy test; Visual Genome for boxes"),
+            Departure("captions of boxes", "judged by the class that they name", "mAP and CIDEr on Visual Genome"),
+        ]
 
     def results(self, out: Path, progress: Progress) -> Results:
         began_s = time.monotonic()
@@ -154,11 +176,12 @@ class PatchionerExperiment(Experiment):
             }
             answers = CaptionRows(looked, self.seers, m.gaps(seer, bridge), metrics, progress)
             tables = [*mitigation_tables(answers), *aggregation_tables(answers)]
+            tables += bounds_table(held, m.writer_of(seer).bank)
             tables += further_tables(answers, held, found, m.named_by_vector(looked.boxes, seer), lbm)
             judged = claims(answers, held, lbm)
         with write_atomic(out / "captions.json") as file:
             file.write(msgspec.json.format(msgspec.json.encode(answers.captions_made)))
-        shown = _shown(held, seer, m.remembering(seer, out / "views"), self.shown)
+        shown = shown_photos(held, seer, m.remembering(seer, out / "views"), self.shown)
         gallery_page(shown, out / PHOTOS_PAGE, "Captions of true boxes", f"by {seer.name}")
         no_sets = ["Sets of boxes are left out: there are no entities of these photos beside the data folder."]
         missing = dict.fromkeys(reason for one in metrics.values() for reason in one.missing)
@@ -169,7 +192,7 @@ class PatchionerExperiment(Experiment):
             made_by={},
             tables=tuple(tables),
             claims=tuple(judged),
-            examples=tuple(_examples(held, looked, seer)),
+            examples=tuple(narration_examples(held, looked, seer)),
             remarks=(*_REMARKS, *(no_sets if held.sets is None else ()), *missing),
             paired="Pairs are of the same item; intervals come from drawing whole photos again.",
         )
@@ -188,6 +211,12 @@ class PatchionerExperiment(Experiment):
             "looks in this run": f"{looked.looks:,} for {len(held.photos):,} photos and {regions:,} regions",
             "data": held.counts,
         }
+
+
+_BOUNDS = {
+    BLIND: "blind: the sentence in the middle of the memory",
+    CEILING: "ceiling: one person's caption",
+}
 
 
 def _referred(looked: LookResults) -> dict[Task, TaskVectors]:
@@ -223,7 +252,11 @@ def mitigation_tables(answers: CaptionRows) -> list[Table]:
 
 def aggregation_tables(answers: CaptionRows) -> list[Table]:
     """Tables 9, 7 and 8: every way of weighing patches, with the gap closed as the model does it."""
-    ways = {"images": [*m.IMAGE_WAYS], "boxes": [*m.BOX_WAYS, m.INSTEAD], "sets": [*m.SET_WAYS, m.INSTEAD]}
+    ways = {"images": [*m.IMAGE_WAYS], "boxes": [*m.BOX_WAYS], "sets": [*m.SET_WAYS]}
+    regions: tuple[Task, ...] = ("boxes", "sets")
+    for task in regions:
+        there = task in tasks_of(answers) and m.UNNAMED in answers.vectors(task).vectors
+        ways[task] += [m.UNNAMED, m.INSTEAD] if there else [m.INSTEAD]
     tables = []
     writer, seer = next(iter(answers.seers.items()))
     for task in tasks_of(answers):
@@ -269,6 +302,17 @@ def further_tables(
         about = f"distance to the pseudo-traces of {len(held.narrations):,} real narrations, given their words"
         tables.append(_table(17, about, rows, lower=True))
     return tables
+
+
+def bounds_table(held: HeldOut, bank: MemoryBank) -> list[Table]:
+    """What bounds captions of whole photos: the sentence in the middle of the memory, and a person."""
+    vectors = np.asarray(bank.vectors, dtype=np.float32)
+    central = bank.sentences[int(np.argmax(vectors @ vectors.mean(axis=0)))]
+    told = {item.item_id: item.references for item in held.images.items}
+    rows = {_BOUNDS[key]: scores for key, (_, scores) in caption_bounds(central, told).items()}
+    return (
+        [_table(0, "what bounds captions of whole photos, scored against the other references", rows)] if rows else []
+    )
 
 
 def _table(number: int, about: str, rows: Mapping[str, Mapping[str, float]], lower: bool = False) -> Table:
@@ -355,42 +399,3 @@ def _claim(answers: CaptionRows, text: str, better: Key, worse: Key) -> Claim:
     low, _ = answers.each(worse, others=others)
     names = (better.gap, worse.gap) if better.gap != worse.gap else (better.way, worse.way)
     return judge_photos(text, m.NAMES_OTHERS if others else m.CIDER, *names, high - low, photos)
-
-
-def _examples(held: HeldOut, looked: LookResults, seer: Seer) -> list[Example]:
-    """Narrations with their pseudo-traces beside what was found for the same words."""
-    examples = []
-    for narration, grounded in looked.shown:
-        truth = Grounded(narration.words, narration.placed)
-        examples.append(
-            Example(
-                str(held.photos[narration.image_id].resolve()),
-                truth.narrative(narration.image_id, origin="pseudo-trace"),
-                {f"found by {seer.name}": grounded.narrative(narration.image_id, origin=seer.name)},
-            )
-        )
-    return examples
-
-
-def _shown(held: HeldOut, seer: Seer, eye: CachedEncoder, most: int) -> list[ShownPhoto]:
-    """Photos from all over the list, with their caption and those of their largest boxes, as the seer says them."""
-    boxes, names = held.boxes.by_image, list(held.photos)
-    chosen = sorted({int(i) for i in np.linspace(0, len(names) - 1, min(most, len(names)))})
-    entries = []
-    for name in (names[i] for i in chosen):
-        largest = sorted(boxes.get(name, []), key=lambda item: -_area(item.region))[:_MOST_BOXES]
-        look = seer.see(eye.look(held.photos[name]), image_id=name)
-        whole, *parts = look.captions([WholeImage(), *(item.region for item in largest)])
-        regions = tuple(
-            replace(part, text=f"{part.text} (true class: {item.references[0]})")
-            for item, part in zip(largest, parts, strict=True)
-        )
-        entries.append(ShownPhoto(held.photos[name], name, "", whole, regions))
-    return entries
-
-
-def _area(region: object) -> float:
-    if not isinstance(region, Box):
-        raise TypeError(f"{type(region).__name__} is not a box")
-    x1, y1, x2, y2 = region.xyxy
-    return (x2 - x1) * (y2 - y1)

@@ -65,7 +65,13 @@ BOX_WAYS = {
     "coverage": Aggregation(box="coverage"),
     "gaussian": Aggregation(box="gaussian"),
 }
-SET_WAYS = {"patch": Aggregation(boxes="patch"), "box": Aggregation(boxes="box")}
+SET_WAYS = {
+    "patch": Aggregation(boxes="patch"),
+    "box": Aggregation(boxes="box"),
+    "gaussian": Aggregation(boxes="gaussian"),
+}
+UNNAMED = "patches alone, without a detector's names"
+"""What patches say told apart from what a detector says, for models that have one."""
 _CENTRE_XYXY = (0.25, 0.25, 0.75, 0.75)
 _TEXTS_AT_ONCE = 256
 _MOST_SHOWN = 3
@@ -131,8 +137,11 @@ def look_at(held: HeldOut, seer: Seer, views: Path, progress: Progress) -> LookR
         for (_, ways), items_of, kept in zip(asked, grouped, rows, strict=True):
             if not (items := items_of.get(image_id, [])):
                 continue
+            regions = [item.region for item in items]
+            if ways is not IMAGE_WAYS and look.aligned.tags is not None:
+                alone = look.aligned.patch_vectors(regions)
+                kept.setdefault(UNNAMED, {}).update({item.item_id: one for item, one in zip(items, alone, strict=True)})
             for way, by in ways.items():
-                regions = [item.region for item in items]
                 weights = region_weights(regions, look.view.frame, by).astype(np.float32)
                 vectors = look.aligned.weighed(weights, regions)
                 kept[way] |= {item.item_id: vector for item, vector in zip(items, vectors, strict=True)}

@@ -18,6 +18,8 @@ from saywhere.reproduce._pictures import draw_claims, draw_curves, draw_sweep
 from saywhere.reproduce._sheets import PICTURES, check_pictures, illustrate
 from saywhere.reproduce.results import Report, Results, load_report, save_report
 
+PAGE = "report.html"
+
 
 def write_report(results: Results, out: Path) -> None:
     """Write out/numbers.json and out/pictures/, and of them out/report.html (self-contained) and out/report.md.
@@ -40,10 +42,11 @@ def write_report(results: Results, out: Path) -> None:
     render(out)
 
 
-def render(folder: Path) -> None:
+def render(folder: Path, *, with_page: bool = True) -> None:
     """Write folder/report.md and folder/report.html anew from folder/numbers.json and folder/pictures/."""
     report = load_report(folder)
-    _write(folder / "report.html", page(report, folder).encode("utf-8"))
+    if with_page:
+        _write(folder / PAGE, page(report, folder).encode("utf-8"))
     _write(folder / "report.md", markdown(report).encode("utf-8"))
 
 

@@ -74,11 +74,22 @@ class Illustration:
     dark: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class Departure:
+    """A setting that is not the paper's. here, paper: what it is, for people."""
+
+    setting: str
+    here: str
+    paper: str
+
+
 @dataclass(frozen=True)
 class Report:
     """Everything a report says. settings: what was run, for people. curves: row → validation measure over steps.
 
     made_by: versions, hashes and fingerprints of what made it. paired: what both sides of a difference share.
+    departures: what is not as in the paper. code: file of the package → hash of what it held when the report was made.
+    older: what to know of a report that older code made; empty if the code that made it is today's.
     """
 
     title: str
@@ -93,6 +104,9 @@ class Report:
     remarks: tuple[str, ...] = ()
     paired: str = "Pairs have the same seed."
     illustrations: tuple[Illustration, ...] = ()
+    departures: tuple[Departure, ...] = ()
+    code: dict[str, str] = field(default_factory=dict)
+    older: str = ""
 
 
 @dataclass(frozen=True, slots=True)

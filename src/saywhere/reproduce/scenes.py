@@ -14,9 +14,11 @@ from saywhere.explain.region_tags import covered_regions
 from saywhere.learn import load_run
 from saywhere.models.oscar.task import as_oscar
 from saywhere.reproduce import scenes_measure as m
+from saywhere.reproduce.caption_bounds import BLIND, CEILING
 from saywhere.reproduce.claims import PAPER, Claim, ClaimPlan, judge_measures, judge_plan
 from saywhere.reproduce.experiment import RowPlan, TrainedExperiment, TrainingJob, by_row, titles_of
-from saywhere.reproduce.results import Results
+from saywhere.reproduce.results import Departure, Results
+from saywhere.reproduce.scenes_bounds import scene_bounds
 from saywhere.reproduce.scenes_data import LEVELS, OBJECT, SCENE, ScenesWorld, prepare_scenes_world
 from saywhere.reproduce.scenes_figures import (
     AFTER,
@@ -52,6 +54,10 @@ ROWS = (
     SceneRow(key=SCRATCH, title="control: captions of scenes alone", taught=(SCENE,)),
 )
 TITLES = titles_of(ROWS)
+BOUNDS = {
+    BLIND: "blind: the commonest caption of training",
+    CEILING: "ceiling: a simulated person's caption, against the others'",
+}
 
 _PAPER_CAPTIONS = {"BLEU-4": 0.491, "ROUGE-L": 0.677, "CIDEr": 1.680}
 _PAPER_ABLATION = {BEFORE: {m.CHANGED.name: 41.0}, AFTER: {m.CHANGED.name: 13.0}}
@@ -92,8 +98,12 @@ CLAIMS = (
 # Two measures of the same networks: sentence, source, what both are, and the better and the worse.
 _WITHIN = (
     (
-        *("scene captions rest on frequent things more than even attention would", PAPER, MeasureColumn("AO@5")),
-        {"attention after tuning": m.OVERLAP, "even attention": m.OVERLAP_CHANCE},
+        *("scene captions rest on frequent things more than shuffled attention would", PAPER, MeasureColumn("AO@5")),
+        {"attention after tuning": m.OVERLAP, "shuffled within each image": m.OVERLAP_CHANCE},
+    ),
+    (
+        *("… also by attention per image, which frequency does not raise", CONTROL, MeasureColumn("AO@5, per image")),
+        {"attention per image": m.OVERLAP_PER_IMAGE, "shuffled within each image": m.OVERLAP_PER_IMAGE_CHANCE},
     ),
     (
         *("attention gathers on [SEP] in higher layers", PAPER, MeasureColumn("attention to [SEP]")),
@@ -116,7 +126,9 @@ _LIMITS = (
     "longer; both networks read the same images, so that they can be compared here. Evenness is entropy over that "
     "of equal shares.",
     "AO is average overlap, which the paper calls RBO with p = 1; RBO here has p = 0.9. Summed attention favours "
-    "what occurs often: what even attention would give stands beside it. Two of the paper's IoU@7 cannot be.",
+    "what occurs often: beside it stands what attention shuffled within each image gives, and the mean of attention "
+    "over the images with a thing, which frequency does not raise. Two of the paper's IoU@7 cannot be.",
+    "That attention gathers on [SEP] is said of 12 layers; with few layers this says little.",
     "Ablated: the one, two or three things with the highest mutual information with the place, in images that have "
     "all of them; tag and regions become [PAD]. “Random things” are as many others of the same image.",
 )
@@ -154,11 +166,24 @@ class ScenesExperiment(TrainedExperiment[SceneRow, SceneMeasures]):
     def quick(cls, **changes: Any) -> ScenesExperiment:
         """A few minutes: one seed, little of everything. It shows that everything runs, and decides nothing."""
         world = ScenesWorld(train=700, validation=60, test=200, eye_scenes=300, eye_steps=80)
-        scale = ScenesScale(steps=400, tuning=150, measure=MeasureScale(attended=60, rare_images=4, probe_seeds=1))
-        return cls(seeds=(0,), world=world, scale=scale, shown=4, **changes)
+        few = MeasureScale(attended=60, rare_images=4, probe_seeds=1, shuffles=99)
+        scale = ScenesScale(steps=400, tuning=150, measure=few)
+        return cls(seeds=(0,), world=world, scale=scale, shown=4, is_quick=True, **changes)
 
     def settings(self) -> dict[str, Any]:
         return {"seeds": self.seeds, "world": self.world, "run": self.scale}
+
+    def departures(self) -> list[Departure]:
+        scale = self.scale
+        learnt = "every word at once, each from its own [MASK]" if scale.every_word else "at most 3 hidden words"
+        return [
+            Departure("images", "drawn scenes", "COCO photographs; scene captions of HL"),
+            Departure("regions and tags", "all things' true boxes and names, and nine windows", "VinVL's detector"),
+            Departure("network", f"{scale.layers} layers of width {scale.width}, from nothing", "VinVL, pre-trained"),
+            Departure("captions learnt from", learnt, "15 % of words hidden, at most 3"),
+            Departure("tuning", f"{scale.tuning:,} steps of {scale.batch}", "10 epochs of 32"),
+            Departure("seeds", str(len(self.seeds)), "not stated"),
+        ]
 
     def jobs(self, out: Path, progress: Progress) -> list[TrainingJob[SceneRow]]:
         prepare_scenes_world(out / "data", self.world, progress)
@@ -198,7 +223,9 @@ class ScenesExperiment(TrainedExperiment[SceneRow, SceneMeasures]):
     ) -> Results:
         progress("drawing", 0, 1)
         test, found = HeldOutScenes.of(out / "data", self.scale.measure), by_row(measured)
-        board = Scoreboard(TITLES, self.seeds, {name: one.scores for name, one in found.items()})
+        bounds = {(key, s): scores for key, scores in scene_bounds(test).items() for s in self.seeds}
+        scored = {name: one.scores for name, one in found.items()} | bounds
+        board = Scoreboard(TITLES | BOUNDS, self.seeds, scored)
         seed = self.seeds[0]
         models = {key: out / "runs" / f"{key}-{seed}" / MODEL for key in (BEFORE, AFTER)}
         best = informative_things(found[AFTER, seed])
@@ -258,11 +285,16 @@ def scenes_claims(board: Scoreboard) -> list[Claim]:
     return [*(judge_plan(plan, board) for plan in CLAIMS), *within]
 
 
+def _told(board: Scoreboard) -> list[str]:
+    """Rows of captions of scenes, with what bounds them."""
+    return [AFTER, ALL, SCRATCH, *(key for key in BOUNDS if (key, board.seeds[0]) in board.scores)]
+
+
 def scenes_tables(board: Scoreboard, found: Measured) -> list[Table]:
     """In the paper's order: captions, attention, diagnosticity, ablation, probes."""
     attention = (BEFORE, AFTER, LONGER, ALL, SCRATCH)
     tables = [
-        board.table(1, "captions of scenes", m.CAPTIONS, (AFTER, ALL, SCRATCH), {AFTER: _PAPER_CAPTIONS}),
+        board.table(1, "captions of scenes", m.CAPTIONS, _told(board), {AFTER: _PAPER_CAPTIONS}),
         board.table(0, "captions of objects", m.OBJECTS, (BEFORE, LONGER, ALL)),
     ]
     for measure in ("std", "evenness", "mass"):
@@ -278,6 +310,17 @@ def scenes_tables(board: Scoreboard, found: Measured) -> list[Table]:
     ]
 
 
+_CHANCES = {
+    "mean over places": "",
+    "… if attention were even": m.EVEN,
+    "… if it were shuffled within each image": m.SHUFFLED,
+    "… share of shuffles that reach it (p)": m.P,
+    "mean over places, of attention per image": m.PER_IMAGE,
+    "… if it were shuffled": m.PER_IMAGE + m.SHUFFLED,
+    "… share of shuffles that reach that (p)": m.PER_IMAGE + m.P,
+}
+
+
 def _scene_table(seeds: Sequence[int], found: Measured, key: str) -> Table:
     """One row for each place: the most attended things against the most frequent ones."""
     printed = [column.name for column in m.DIAGNOSTIC if not column.name.startswith("RBO")]
@@ -289,7 +332,7 @@ def _scene_table(seeds: Sequence[int], found: Measured, key: str) -> Table:
         name = f"{place} (the paper's {called})" if called and given else place
         rows.append(ModelRow(name, measured, dict(zip(printed, given, strict=False))))
     if key == AFTER:
-        for name, kind in (("mean over places", ""), ("… if attention were even", ", even")):
+        for name, kind in _CHANCES.items():
             rows.append(ModelRow(name, tuple(_means(found[key, seed], kind) for seed in seeds)))
     title = f"most attended against most frequent things, {'after' if key == AFTER else 'before'} scene tuning"
     number = 2 if key == AFTER else 0

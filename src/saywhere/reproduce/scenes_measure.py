@@ -22,7 +22,7 @@ from saywhere.explain.ablation import (
     write_many,
 )
 from saywhere.explain.attention_blocks import SpecialAttention, measure_blocks, special_attention
-from saywhere.explain.diagnosticity import diagnosticity, measure_objects
+from saywhere.explain.diagnosticity import By, diagnosticity, measure_objects
 from saywhere.explain.informative import SceneObjects
 from saywhere.explain.probing import ProbeResult, pooled_many, probe_table
 from saywhere.explain.rounds import attend_rounds
@@ -60,7 +60,13 @@ ATTENTION = tuple(
     for block in BLOCKS
 )
 OVERLAP = MeasureColumn("AO@5, mean")
-OVERLAP_CHANCE = MeasureColumn("AO@5, mean, even attention")
+OVERLAP_CHANCE = MeasureColumn("AO@5, mean, shuffled attention")
+OVERLAP_PER_IMAGE = MeasureColumn("AO@5, mean, attention per image")
+OVERLAP_PER_IMAGE_CHANCE = MeasureColumn("AO@5, mean, attention per image, shuffled")
+PER_IMAGE = ", per image"
+"""Marks measures of the mean of attention over the images with a thing, not of its sum."""
+EVEN, SHUFFLED, P = ", even", ", shuffled", ", p"
+"""Mark what even attention gives, what shuffled attention does, and how often that is at least as high."""
 DIAGNOSTIC = tuple(
     MeasureColumn(f"{measure}@{depth}", digits=2) for measure in ("AO", "RBO", "IoU") for depth in DEPTHS
 )
@@ -120,12 +126,14 @@ class SceneMeasures(msgspec.Struct, frozen=True):
 @dataclass(frozen=True, slots=True)
 class MeasureScale:
     """How much is measured. attended: images whose attention is looked at (the paper: 100). rare: places of which the
-    probe sees few images, and how many those are. probe_seeds: splits."""
+    probe sees few images, and how many those are. probe_seeds: splits. shuffles: of attention, to see what chance
+    gives."""
 
     attended: int = 100
     rare: int = 3
     rare_images: int = 10
     probe_seeds: int = 2
+    shuffles: int = 999
 
 
 @dataclass(frozen=True)
@@ -271,17 +279,23 @@ def scene_overlaps(model: Oscar, test: HeldOutScenes, scores: Measured, seed: in
     """Table 2; its means go into `scores`."""
     looked = measure_objects(model, test.ids, test.image)
     places = [test.places[one] for one in test.ids]
-    # What even attention gives is the baseline of the report; shuffles are slow.
-    table = diagnosticity(looked, places, np.random.default_rng(seed), depths=DEPTHS, shuffles=1)
     found: dict[str, dict[str, float]] = {}
-    for row in table.scenes:
-        measures: dict[str, float] = {}
-        for k, at in row.at.items():
-            for name, value in (("AO", "average_overlap"), ("RBO", "rbo"), ("IoU", "iou")):
-                measures[f"{name}@{k}"] = float(getattr(at.found, value))
-                measures[f"{name}@{k}, even"] = float(getattr(at.uniform, value))
-        found[row.scene] = measures
-    for column, name in ((OVERLAP, "AO@5"), (OVERLAP_CHANCE, "AO@5, even")):
+    ways: dict[By, str] = {"sum": "", "mean": PER_IMAGE}
+    for by, mark in ways.items():
+        rng = np.random.default_rng(seed)
+        table = diagnosticity(looked, places, rng, by=by, depths=DEPTHS, shuffles=test.scale.shuffles)
+        for row in table.scenes:
+            measures = found.setdefault(row.scene, {})
+            for k, at in row.at.items():
+                for name, value in (("AO", "average_overlap"), ("RBO", "rbo"), ("IoU", "iou")):
+                    for kind, overlap in (("", at.found), (EVEN, at.uniform), (SHUFFLED, at.shuffled), (P, at.as_high)):
+                        measures[f"{name}@{k}{mark}{kind}"] = float(getattr(overlap, value))
+    for column, name in (
+        (OVERLAP, "AO@5"),
+        (OVERLAP_CHANCE, f"AO@5{SHUFFLED}"),
+        (OVERLAP_PER_IMAGE, f"AO@5{PER_IMAGE}"),
+        (OVERLAP_PER_IMAGE_CHANCE, f"AO@5{PER_IMAGE}{SHUFFLED}"),
+    ):
         scores[column.name] = float(np.nanmean([one[name] for one in found.values()]))
     return found
 

@@ -1,4 +1,4 @@
-"""CLIP, and three ways to make its patches say what is where: INViTE, DenseCLIP (MaskCLIP's form) and ProxyCLIP.
+"""CLIP, and three ways to make its patches say what is where: INViTE, MaskCLIP and ProxyCLIP.
 
 In all of them a patch goes through CLIP's last norm and projection, which puts it into the space of the texts; and
 `whole` is what plain CLIP says of the photo.
@@ -84,7 +84,7 @@ class InviteBackbone(ClipBackbone):
         return on_grid(alone, grid)
 
 
-class DenseClipBackbone(ClipBackbone):
+class MaskClipBackbone(ClipBackbone):
     """The last block gives each patch its own value, projected, and nothing else: no query, no key, no way past."""
 
     def patch_states(self, states: tuple[Tensor, ...], grid: tuple[int, int]) -> Tensor:

@@ -20,7 +20,7 @@ KINDS = {
     "dinov3": "dinov3:CHECKPOINT",
     "clip": "clip:CHECKPOINT",
     "invite": "invite:CLIP",
-    "denseclip": "denseclip:CLIP",
+    "maskclip": "maskclip:CLIP",
     "proxyclip": "proxyclip:CLIP+DINO",
     "siglip2": "siglip2:CHECKPOINT",
     "talk2dino": "talk2dino:DINOV2",
@@ -90,7 +90,7 @@ def _made(kind: str, parts: list[str], first: Checkpoint, attention_off: int | N
             return _Made(Talk2DinoBackbone(load_dino(first, *_DINOS["dinov2"])), (first,))
         case "dinotxt":
             return _made_dinotxt(first, Path(parts[1]).expanduser())
-        case "clip" | "invite" | "denseclip":
+        case "clip" | "invite" | "maskclip":
             return _made_clip(kind, first, attention_off)
         case "proxyclip":
             from saywhere.vision.clip import ProxyClipBackbone, load_clip
@@ -103,13 +103,13 @@ def _made(kind: str, parts: list[str], first: Checkpoint, attention_off: int | N
 
 
 def _made_clip(kind: str, checkpoint: Checkpoint, attention_off: int | None) -> _Made:
-    from saywhere.vision.clip import ClipBackbone, DenseClipBackbone, InviteBackbone, load_clip
+    from saywhere.vision.clip import ClipBackbone, InviteBackbone, MaskClipBackbone, load_clip
 
     network, pixels = load_clip(checkpoint)
     if kind == "invite":
         off = 1 if attention_off is None else attention_off
         return _Made(InviteBackbone(network, pixels, off), (checkpoint,), {"attention_off": off})
-    return _Made((ClipBackbone if kind == "clip" else DenseClipBackbone)(network, pixels), (checkpoint,))
+    return _Made((ClipBackbone if kind == "clip" else MaskClipBackbone)(network, pixels), (checkpoint,))
 
 
 def _made_dinotxt(checkpoint: Checkpoint, head: Path) -> _Made:

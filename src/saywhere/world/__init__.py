@@ -6,9 +6,19 @@ from saywhere.world.dataset import SPLITS, WORLD_VERSION, WorldSettings, make
 from saywhere.world.english import kinds_named
 from saywhere.world.kinds import CATEGORIES, KINDS, STUFF, Kind
 from saywhere.world.making import make_scene, scenes
-from saywhere.world.narrators import DATASET_ID, NARRATORS, Narration, narrate
+from saywhere.world.narrators import DATASET_ID, NARRATORS, Narration, narrate, point_again
 from saywhere.world.places import PLACES, Place
-from saywhere.world.questions import CHANGED_PRIORS, TYPES, Priors, SceneQuestion, ask, candidates, choose
+from saywhere.world.questions import (
+    CHANGED_PRIORS,
+    MILD_PRIORS,
+    TYPES,
+    Priors,
+    SceneQuestion,
+    ask,
+    balanced,
+    candidates,
+    choose,
+)
 from saywhere.world.referring import SceneReference, references
 from saywhere.world.relations import Relation, relations
 from saywhere.world.runs import run_lengths
@@ -22,6 +32,7 @@ __all__ = [
     "CHANGED_PRIORS",
     "DATASET_ID",
     "KINDS",
+    "MILD_PRIORS",
     "NARRATORS",
     "PLACES",
     "SPLITS",
@@ -45,6 +56,7 @@ __all__ = [
     "VideoNarration",
     "WorldSettings",
     "ask",
+    "balanced",
     "candidates",
     "choose",
     "contact_sheet",
@@ -56,6 +68,7 @@ __all__ = [
     "narrate",
     "narrate_video",
     "object_captions",
+    "point_again",
     "references",
     "relations",
     "run_lengths",

@@ -11,7 +11,7 @@ from saywhere.core.errors import InvalidValue
 
 T = TypeVar("T")
 
-STREAMS = ("scene", "narrator", "captions", "hl", "questions", "referring", "video")
+STREAMS = ("scene", "narrator", "captions", "hl", "questions", "referring", "video", "pointing again")
 """What each scene draws chance for. A stream of its own for each: asking for captions does not change the picture."""
 
 

@@ -92,6 +92,32 @@ def narrate(scene: Scene, seed: int = 0, narrator: int | None = None, part: int 
     return Narration(narrative, tuple(token.things for token in tokens))
 
 
+def point_again(scene: Scene, narration: Narration, seed: int, part: int) -> Narrative:
+    """The same words, spoken and pointed at anew by a narrator drawn by chance. part: another number gives another.
+
+    >>> from saywhere.world import make_scene
+    >>> scene = make_scene(0, 3)
+    >>> told = narrate(scene)
+    >>> point_again(scene, told, 0, 1).caption == told.narrative.caption
+    True
+    """
+    rng = stream(seed, scene.index, "pointing again", part)
+    number = 1 + int(rng.random() * NARRATORS)
+    person = _narrator(number)
+    words = (word.text for word in narration.narrative.words)
+    tokens = [Token(text, things) for text, things in zip(words, narration.word_things, strict=True)]
+    times_s = speak(rng, [token.text for token in tokens], person.tempo)
+    return Narrative(
+        image_id=scene.image_id,
+        caption=narration.narrative.caption,
+        utterances=transcribe(rng, tokens, times_s),
+        trace=point(rng, person.habits, scene, _mentions(tokens, times_s)),
+        dataset_id=DATASET_ID,
+        annotator_id=str(number),
+        origin=DATASET_ID,
+    )
+
+
 def _mentions(tokens: list[Token], times_s: list[tuple[float, float]]) -> list[Mention]:
     """Neighbouring words about the same things are one mention."""
     mentions: list[Mention] = []

@@ -16,8 +16,8 @@ from saywhere.assets.checkpoint import find_checkpoint
 from saywhere.core import InvalidValue
 from saywhere.vision.clip import (
     ClipBackbone,
-    DenseClipBackbone,
     InviteBackbone,
+    MaskClipBackbone,
     ProxyClipBackbone,
     affinities,
     load_clip,
@@ -124,9 +124,9 @@ def test_invite_is_clip_whose_last_blocks_mask_all_but_the_token_itself(
 
 
 @torch.no_grad()
-def test_denseclip_is_the_last_blocks_value_alone(checkpoints: dict[str, str]) -> None:
+def test_maskclip_is_the_last_blocks_value_alone(checkpoints: dict[str, str]) -> None:
     tower = clip_tower(checkpoints)
-    backbone = DenseClipBackbone(tower, CLIP)
+    backbone = MaskClipBackbone(tower, CLIP)
     layer = backbone.layers[-1]
     entering = layer.layer_norm1(backbone.states(photos())[0][tiny.BLOCKS - 1][:, 1:])
     expected = backbone.projected(layer.self_attn.out_proj(layer.self_attn.v_proj(entering)))
@@ -134,15 +134,15 @@ def test_denseclip_is_the_last_blocks_value_alone(checkpoints: dict[str, str]) -
 
 
 @torch.no_grad()
-def test_proxyclip_whose_patches_belong_to_themselves_alone_is_denseclip(checkpoints: dict[str, str]) -> None:
+def test_proxyclip_whose_patches_belong_to_themselves_alone_is_maskclip(checkpoints: dict[str, str]) -> None:
     tower = clip_tower(checkpoints)
     proxy = ProxyClipBackbone(tower, CLIP, DinoBackbone(tiny.dinov2(), IMAGENET))
     states = proxy.states(photos())[0]
     mixed = proxy.mixed(states[-2][:, 1:], GRID, torch.eye(16).expand(2, -1, -1), GRID)
-    torch.testing.assert_close(proxy.projected(mixed), DenseClipBackbone(tower, CLIP).see(photos()).patches)
+    torch.testing.assert_close(proxy.projected(mixed), MaskClipBackbone(tower, CLIP).see(photos()).patches)
     # And so it is by its own doing where β is so large that everything else is masked.
     alone = ProxyClipBackbone(tower, CLIP, DinoBackbone(tiny.dinov2(), IMAGENET), beta=1e6)
-    torch.testing.assert_close(alone.see(photos()).patches, DenseClipBackbone(tower, CLIP).see(photos()).patches)
+    torch.testing.assert_close(alone.see(photos()).patches, MaskClipBackbone(tower, CLIP).see(photos()).patches)
     assert not torch.allclose(proxy.see(photos()).patches, alone.see(photos()).patches, atol=1e-3)
 
 

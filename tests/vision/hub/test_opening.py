@@ -23,7 +23,7 @@ SPECS = {
     "dinov3": "dinov3:{dinov3}",
     "clip": "clip:{clip}",
     "invite": "invite:{clip}",
-    "denseclip": "denseclip:{clip}",
+    "maskclip": "maskclip:{clip}",
     "proxyclip": "proxyclip:{clip}+{dinov2_coarse}",
     "siglip2": "siglip2:{siglip}",
     "naflex": "siglip2:{naflex}",
@@ -38,7 +38,7 @@ def test_every_kind_is_tried_here() -> None:
 
 @pytest.mark.parametrize("name", sorted(SPECS))
 def test_a_look_gives_a_view_of_the_promised_shape(opened: OpenEncoder, make_photo: MakePhoto, name: str) -> None:
-    size = {"clip": 8, "invite": 8, "denseclip": 8, "proxyclip": 8, "dinotxt": 6}.get(name, 16)
+    size = {"clip": 8, "invite": 8, "maskclip": 8, "proxyclip": 8, "dinotxt": 6}.get(name, 16)
     encoder = opened(SPECS[name])
     view = encoder.look(make_photo())
     rows = 2 if name == "proxyclip" else 4

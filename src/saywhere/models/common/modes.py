@@ -12,15 +12,21 @@ from saywhere.language.vocabulary import Vocabulary
 
 
 @contextmanager
-def eval_mode(model: nn.Module) -> Iterator[None]:
-    """A network without dropout and gradients, whatever it was doing; afterwards as before."""
+def without_dropout(model: nn.Module) -> Iterator[None]:
+    """A network without dropout, whatever it was doing; afterwards as before."""
     training = model.training
     model.eval()
     try:
-        with torch.no_grad():
-            yield
+        yield
     finally:
         model.train(training)
+
+
+@contextmanager
+def eval_mode(model: nn.Module) -> Iterator[None]:
+    """A network without dropout and gradients, whatever it was doing; afterwards as before."""
+    with without_dropout(model), torch.no_grad():
+        yield
 
 
 @contextmanager

@@ -32,13 +32,13 @@ from saywhere.models.mitr.layers import (
     as_keys,
     causal_mask,
     initialise,
+    masked_boxes,
     nowhere,
     shifted_boxes,
     shifted_words,
 )
 from saywhere.models.mitr.losses import caption_loss, trace_loss
 from saywhere.models.mitr.network import EncoderLayer, StreamLayer, region_tensors
-from saywhere.models.mitr.objective import masked_boxes
 from saywhere.models.mitr.steps import RowSteps, StreamSteps, embedded, with_area
 from saywhere.models.search import GenerationConfig, Hypothesis
 
@@ -142,7 +142,7 @@ def losses(
     with seeded_dropout(generator, model):
         source = model.encode(batch.images, batch.words, *trace_of(batch, guided))
         if model.task == "trace":
-            seen = masked_boxes(batch.boxes, trace_mask_rate, generator) if trace_mask_rate else batch.boxes
+            seen = masked_boxes(batch.boxes, trace_mask_rate, generator)
             predicted = model.decode(source, shifted_boxes(seen))
             loss = trace_loss(predicted, batch.boxes, batch.located)
             return {"loss": loss, "trace": loss}

@@ -2,9 +2,11 @@
 
 The words in between are sampled one after the other, with Gumbel noise drawn for every narrative, place and word. They
 are then read again all at once, with gradients: each is a one-hot choice forwards, and a softmax at the given
-temperature backwards (straight-through). The gradient follows each word's own distribution; how an earlier word
-changed a later one is not followed. The released code does something else (it reads the original caption, aims at the
-original trace, pairs boxes with the next word, and shares one noise vector in the batch); the paper is followed here.
+temperature backwards (straight-through). Both times the caption is read without dropout: with a draw of its own for
+each, the word chosen was not the likeliest of its own softmax at a fifth of all places. The gradient follows each
+word's own distribution; how an earlier word changed a later one is not followed. The released code does something else
+(it reads the original caption, aims at the original trace, pairs boxes with the next word, and shares one noise vector
+in the batch); the paper is followed here.
 """
 
 from __future__ import annotations
@@ -16,10 +18,10 @@ from torch import Tensor
 
 from saywhere.language.vocabulary import BEGIN_ID
 from saywhere.models.common.batches import padding_mask
-from saywhere.models.common.modes import eval_mode
+from saywhere.models.common.modes import eval_mode, without_dropout
 from saywhere.models.mitr.batch import Batch
 from saywhere.models.mitr.decode import END_ROW
-from saywhere.models.mitr.layers import ROW_OFFSET, DrawnWords, shifted_boxes
+from saywhere.models.mitr.layers import ROW_OFFSET, DrawnWords, masked_boxes, shifted_boxes
 from saywhere.models.mitr.losses import trace_loss
 from saywhere.models.mitr.network import MITR, Memory
 from saywhere.models.mitr.steps import TraceCaptionSteps
@@ -36,11 +38,15 @@ def cycle_loss(
     lengths: Tensor,
     temperature: float,
     generator: torch.Generator,
+    hidden_rate: float = 0.0,
 ) -> Tensor:
-    """L1 from the permuted trace to the trace that comes back. boxes: (B, T, 5); located: (B, T); lengths: (B,)."""
+    """L1 from the permuted trace to the trace that comes back. boxes: (B, T, 5); located: (B, T); lengths: (B,).
+
+    hidden_rate: how many of the boxes before it the second half does not see, as in Task 1, whose work it does.
+    """
     mask = padding_mask(lengths, boxes.shape[1])
     words = drawn_caption(model, memory, boxes, mask, temperature, generator)
-    predicted = model.ground(memory, words, mask, shifted_boxes(boxes))
+    predicted = model.ground(memory, words, mask, shifted_boxes(masked_boxes(boxes, hidden_rate, generator)))
     return trace_loss(predicted, boxes, located & mask)
 
 
@@ -50,7 +56,8 @@ def drawn_caption(
     """The first half of the cycle: a word for each box, (B, T). boxes: (B, T, 5); mask: (B, T)."""
     noise = word_noise(boxes, model.config.words, generator)
     read = sampled_words(model, memory, boxes, mask, noise)
-    logits = model.caption(memory, read[:, :-1], mask, boxes, mask)
+    with without_dropout(model):
+        logits = model.caption(memory, read[:, :-1], mask, boxes, mask)
     chances = noisy_chances(word_log_probabilities(logits), noise, temperature)
     return DrawnWords(read[:, 1:] - ROW_OFFSET, chances)
 

@@ -228,6 +228,14 @@ class TraceEmbedding(nn.Module):
         return out
 
 
+def masked_boxes(boxes: Tensor, rate: float, generator: torch.Generator) -> Tensor:
+    """(B, T, 5) boxes, each replaced by the whole image with probability `rate`; at 0 nothing is drawn."""
+    if not rate:
+        return boxes
+    drawn = torch.rand(boxes.shape[:2], generator=generator, device=generator.device).to(boxes.device)
+    return torch.where((drawn < rate)[:, :, None], boxes.new_tensor(NOWHERE), boxes)
+
+
 def shifted_words(words: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
     """What a caption's decoder reads and must say: begin and the words; the words and end.
 

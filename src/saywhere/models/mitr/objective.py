@@ -11,13 +11,12 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from saywhere.core.alignment import NOWHERE
 from saywhere.core.errors import InvalidValue, UnknownName
 from saywhere.models.common.batches import padding_mask
 from saywhere.models.common.modes import seeded_dropout
 from saywhere.models.mitr.batch import Batch, trace_of
 from saywhere.models.mitr.cycle import cycle_loss, segments_shuffled, swapped_in_batch
-from saywhere.models.mitr.layers import shifted_boxes, shifted_words
+from saywhere.models.mitr.layers import masked_boxes, shifted_boxes, shifted_words
 from saywhere.models.mitr.losses import caption_loss, lbm_loss, trace_loss
 from saywhere.models.mitr.network import MITR, Memory
 
@@ -32,7 +31,8 @@ class ObjectiveSettings:
     cycle_kind: "batch" gives each image another one's trace; "segments" cuts its own into `cycle_segments` and shuffles
         them. temperature: of the words in between.
     mask_rate: how many boxes that the joint task reads are replaced by the whole image. trace_mask_rate: the same for
-        the trace task, which the paper does not do: it teaches to look at the words instead of the last box.
+        the trace task and for the cycle's way back, which is that task again. The paper does not do it: it teaches to
+        look at the words instead of the last box.
     guided: for guided captioning, along how many key boxes captions are written; see `batch.trace_of`. 0: along traces.
     lbm_k, lbm_entropy, lbm_iterations: see `saywhere.models.mitr.losses.lbm_loss`.
     """
@@ -109,7 +109,7 @@ def _trace(
     model: MITR, memory: Memory, batch: Batch, settings: ObjectiveSettings, generator: torch.Generator
 ) -> dict[str, Tensor]:
     mask = padding_mask(batch.lengths, batch.words.shape[1])
-    seen = masked_boxes(batch.boxes, settings.trace_mask_rate, generator) if settings.trace_mask_rate else batch.boxes
+    seen = masked_boxes(batch.boxes, settings.trace_mask_rate, generator)
     predicted = model.ground(memory, batch.words, mask, shifted_boxes(seen))
     found = {}
     if settings.trace:
@@ -132,15 +132,16 @@ def _caption(model: MITR, memory: Memory, batch: Batch, guided: int) -> Tensor:
 def _cycle(
     model: MITR, memory: Memory, batch: Batch, settings: ObjectiveSettings, generator: torch.Generator
 ) -> Tensor:
+    how = (settings.temperature, generator, settings.trace_mask_rate)
     if settings.cycle_kind == "segments":
         boxes, located = segments_shuffled(batch, settings.cycle_segments, generator)
-        return cycle_loss(model, memory, boxes, located, batch.lengths, settings.temperature, generator)
+        return cycle_loss(model, memory, boxes, located, batch.lengths, *how)
     if len(batch) < 2:
         # Nobody to swap with: the last batch of an epoch may hold one narrative.
         return torch.zeros((), device=batch.boxes.device)
     others = swapped_in_batch(len(batch), generator).to(batch.boxes.device)
     boxes, located, lengths = batch.boxes[others], batch.located[others], batch.lengths[others]
-    return cycle_loss(model, memory, boxes, located, lengths, settings.temperature, generator)
+    return cycle_loss(model, memory, boxes, located, lengths, *how)
 
 
 def _joint(
@@ -155,9 +156,3 @@ def _joint(
         "joint_caption": caption_loss(logits, rows, real),
         "joint_trace": trace_loss(predicted[:, :-1], batch.boxes, batch.located),
     }
-
-
-def masked_boxes(boxes: Tensor, rate: float, generator: torch.Generator) -> Tensor:
-    """(B, T, 5) boxes, each replaced by the whole image with probability `rate`."""
-    drawn = torch.rand(boxes.shape[:2], generator=generator, device=generator.device).to(boxes.device)
-    return torch.where((drawn < rate)[:, :, None], boxes.new_tensor(NOWHERE), boxes)

@@ -57,7 +57,7 @@ def oscar_from_bert(source: str | Path, region_size: int, levels: Sequence[str] 
     if absent:
         raise InvalidFile(source, f"lacks {len(absent)} tensors of a BERT, first {absent[0]!r}")
     has_head = not any(name.startswith("cls.predictions.transform") for name in told["missing_keys"])
-    tensors = _tensors(network.state_dict(), config, has_head)
+    tensors = bert_tensors(network.state_dict(), config, has_head)
     model.load_state_dict(model.state_dict() | tensors)
     return model
 
@@ -84,7 +84,7 @@ def _config(source: str | Path, described: Any, region_size: int, levels: Sequen
     return config
 
 
-def _tensors(given: Mapping[str, Tensor], config: OscarConfig, has_head: bool) -> dict[str, Tensor]:
+def bert_tensors(given: Mapping[str, Tensor], config: OscarConfig, has_head: bool) -> dict[str, Tensor]:
     """BERT's tensors under our names."""
     found = {"positions.weight": given["bert.embeddings.position_embeddings.weight"][: config.text_slots]}
     pairs = dict(_EMBEDDINGS)

@@ -26,6 +26,7 @@ class OscarConfig(ShapeConfig):
     most_regions: those beyond are left out. max_words: pieces written at most, the end among them.
     levels: what it can be asked for. With one level it is the paper's network; with more, a learnt vector of the level
         is added to the caption's places.
+    norm_regions: whether what is made of a region is normalised, as in VinVL; Oscar's first checkpoints do not.
     """
 
     words: int
@@ -42,6 +43,7 @@ class OscarConfig(ShapeConfig):
     most_regions: int = 50
     max_words: int = 20
     levels: tuple[str, ...] = (OBJECT,)
+    norm_regions: bool = True
     family: ClassVar[str] = "Oscar"
 
     def __post_init__(self) -> None:

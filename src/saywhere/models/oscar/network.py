@@ -46,7 +46,7 @@ class Oscar(nn.Module):
         self.levels = nn.Embedding(len(config.levels), width) if len(config.levels) > 1 else None
         self.text_norm = nn.LayerNorm(width, config.norm_epsilon)
         self.regions = nn.Linear(config.region_size + BOX_SIZE, width)
-        self.region_norm = nn.LayerNorm(width, config.norm_epsilon)
+        self.region_norm = nn.LayerNorm(width, config.norm_epsilon) if config.norm_regions else nn.Identity()
         self.layers = nn.ModuleList(Layer(config) for _ in range(config.layers))
         self.head = nn.Linear(width, width)
         self.head_norm = nn.LayerNorm(width, config.norm_epsilon)
@@ -73,6 +73,13 @@ class Oscar(nn.Module):
         from saywhere.models.oscar.bert import oscar_from_bert
 
         return oscar_from_bert(source, region_size, levels, seed)
+
+    @classmethod
+    def from_released(cls, folder: str | Path, levels: Sequence[str] = (OBJECT,)) -> Oscar:
+        """A published Oscar or VinVL; see `saywhere.models.oscar.released`."""
+        from saywhere.models.oscar.released import oscar_from_released
+
+        return oscar_from_released(folder, levels)
 
     @property
     def coding(self) -> Words:

@@ -28,7 +28,8 @@ def load_oscar(source: str | Path, revision: str | None = None) -> Oscar:
     """A network in eval mode, from a folder or the hub."""
     part = load_part(source, KIND, revision)
     try:
-        model = Oscar(OscarConfig.from_dict(part.config), words_from(part.files))
+        # Those saved before there was a choice normalise regions.
+        model = Oscar(OscarConfig.from_dict({"norm_regions": True, **part.config}), words_from(part.files))
     except (InvalidValue, UnknownName, UnicodeDecodeError) as error:
         raise InvalidFile(part.folder, f"is not an Oscar: {error}") from error
     fit(model, part)

@@ -22,6 +22,7 @@ from saywhere.models.oscar.network import Oscar
 from saywhere.models.oscar.objective import MaskedObjective
 from saywhere.models.oscar.prepared import LevelCaptions, LevelItem, LevelItems
 from saywhere.models.oscar.pretrained import load_oscar, with_levels
+from saywhere.models.oscar.released import has_released_layout, oscar_from_released
 from saywhere.models.oscar.words import MARKERS, OwnWords, Words
 
 _VALIDATION_BATCH = 128
@@ -33,7 +34,8 @@ class OscarModelSection(msgspec.Struct, frozen=True, forbid_unknown_fields=True,
     """[model]: shape and objective.
 
     width, layers, heads, feed_forward: BERT-base's if not given; they are not given with bert or start, which have
-        their own. bert: a checkpoint to start from, by folder or name. start: a folder of a saved Oscar to go on from.
+        their own. bert: a checkpoint to start from, by folder or name. start: a folder of a saved Oscar, or of a
+        published one (Oscar, VinVL), to go on from.
     levels: what the network can be asked for; by default what start can, or else the levels of the data.
     """
 
@@ -146,7 +148,7 @@ class OscarTask:
             raise InvalidValue(f"model.{given[0]}", "is given, but the network that it starts from has its own")
         if section.bert:
             return oscar_from_bert(section.bert, size, section.levels or learnt)
-        base = load_oscar(section.start)
+        base = oscar_from_released(section.start) if has_released_layout(section.start) else load_oscar(section.start)
         if base.config.region_size != size:
             reason = f"reads features of size {base.config.region_size}; those of the data have {size}"
             raise InvalidValue("model.start", reason)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from torch import Tensor, nn
 from torch.nn import functional
 
-from saywhere.core.errors import InvalidFile, InvalidValue
+from saywhere.core.errors import InvalidFile, InvalidValue, UnknownName
 from saywhere.core.frame import Frame
 from saywhere.core.regions import Box, BoxSet, Region, WholeImage
 from saywhere.core.trace import Trace
@@ -24,8 +24,8 @@ _FIRST_ALPHA = 0.1
 _CHOICES = {
     "image": ("uniform", "gaussian", "attention", "centre"),
     "box": ("touch", "coverage", "gaussian", "attention"),
-    "boxes": ("patch", "box"),
-    "trace": ("mean", "dwell"),
+    "boxes": ("patch", "box", "gaussian", "attention"),
+    "trace": ("mean", "dwell", "gaussian", "attention"),
 }
 
 
@@ -35,22 +35,42 @@ class Aggregation:
 
     image: "uniform", "gaussian" (exp(−a²−b²), a and b from −1 to 1 across it), "attention" (the encoder's), "centre".
     box: "touch" (every patch it meets), "coverage" (by overlap), "gaussian" or "attention" over the patches it meets.
-    boxes: of a box set: "patch" (Eq. 1, each patch once for each box), "box" (each box the same).
-    trace: "mean" over its points (Eq. 2), "dwell" by the time spent.
+    boxes: of a box set: "patch" (Eq. 1, each patch once for each box), "box" (each box the same), "gaussian" (as
+        "patch", but the patches of each box count as those of a box do), "attention".
+    trace: "mean" over its points (Eq. 2), "dwell" by the time spent, "gaussian" (more, the nearer to the middle of the
+        rectangle that it spans; the paper leaves it out, as few traces fill one), "attention".
     Other regions (patches, points, masks, polygons) have one way only.
+
+    >>> Aggregation.named("gaussian").trace
+    'gaussian'
     """
 
     image: Literal["uniform", "gaussian", "attention", "centre"] = "uniform"
     box: Literal["touch", "coverage", "gaussian", "attention"] = "touch"
-    boxes: Literal["patch", "box"] = "patch"
-    trace: Literal["mean", "dwell"] = "mean"
+    boxes: Literal["patch", "box", "gaussian", "attention"] = "patch"
+    trace: Literal["mean", "dwell", "gaussian", "attention"] = "mean"
 
     def __post_init__(self) -> None:
         for name, known in _CHOICES.items():
             if getattr(self, name) not in known:
                 raise InvalidValue(f"aggregation {name}", f"is {getattr(self, name)!r}, not one of {', '.join(known)}")
 
+    @classmethod
+    def named(cls, name: str) -> Aggregation:
+        """All kinds of regions alike: "gaussian" or "attention"; or one kind otherwise than in the paper's equations:
+        "coverage" of boxes, "box" for sets of them, "dwell" of traces; "uniform": as the paper's equations have it."""
+        if name not in WEIGHTINGS:
+            raise UnknownName("weighting", name, WEIGHTINGS)
+        return cls(**WEIGHTINGS[name])
 
+
+WEIGHTINGS: dict[str, dict[str, Any]] = {
+    "uniform": {},
+    **{name: dict.fromkeys(_CHOICES, name) for name in ("gaussian", "attention")},
+    "coverage": {"box": "coverage"},
+    "box": {"boxes": "box"},
+    "dwell": {"trace": "dwell"},
+}
 PAPER = Aggregation()
 
 
@@ -103,10 +123,36 @@ def _weights(
             return _bell(region.weights(frame))
         return region.weights(frame, by.box)
     if isinstance(region, BoxSet):
-        return region.weights(frame, by.boxes)
+        return _set_weights(region, frame, by, attention)
     if isinstance(region, Trace):
-        return region.weights(frame, "points" if by.trace == "mean" else "dwell")
+        return _trace_weights(region, frame, by, attention)
     return region.weights(frame)
+
+
+def _set_weights(
+    region: BoxSet, frame: Frame, by: Aggregation, attention: NDArray[np.float64] | None
+) -> NDArray[np.float64]:
+    if by.boxes == "attention":
+        return _attended(region.weights(frame), attention, "box set")
+    if by.boxes != "gaussian":
+        return region.weights(frame, by.boxes)
+    each = [box.weights(frame) for box in region.boxes]
+    grids = [np.count_nonzero(touched) * _bell(touched) for touched in each if touched.any()]
+    return np.asarray(np.sum(grids, axis=0) / np.sum(grids)) if grids else region.weights(frame)
+
+
+def _trace_weights(
+    region: Trace, frame: Frame, by: Aggregation, attention: NDArray[np.float64] | None
+) -> NDArray[np.float64]:
+    if by.trace == "dwell":
+        return region.weights(frame, "dwell")
+    points = region.weights(frame, "points")
+    if by.trace == "attention":
+        return _attended(points, attention, "trace")
+    if by.trace == "mean":
+        return points
+    central = points * _bell(points)
+    return np.asarray(central / central.sum())
 
 
 def _attended(weights: NDArray[np.float64], attention: NDArray[np.float64] | None, what: str) -> NDArray[np.float64]:

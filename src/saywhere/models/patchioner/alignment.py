@@ -1,12 +1,14 @@
 """Alignment: bringing what an encoder saw and what a text encoder read into one space.
 
 LinearAlignment      features, standardised, through one linear layer into the frozen text space.
+SharedSpace          both as they are.
 Talk2DinoAlignment   texts, through Linear, tanh, Linear, into the space of the features.
 """
 
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
@@ -108,6 +110,22 @@ class LinearAlignment(nn.Module):
         model = cls(np.zeros(image_size), np.ones(image_size), size)
         fit(model, part)
         return model.eval()
+
+
+@dataclass(frozen=True, slots=True)
+class SharedSpace:
+    """No alignment is needed: patches and texts are vectors of one space already, as DINOv2's and Talk2DINO's are."""
+
+    size: int
+
+    def patches(self, features: ArrayLike) -> Floats32:
+        seen = np.array(features, dtype=np.float32)
+        if not seen.ndim or seen.shape[-1] != self.size:
+            raise InvalidValue("features", f"have shape {seen.shape}, not (…, {self.size})")
+        return seen
+
+    def texts(self, vectors: ArrayLike) -> Floats32:
+        return np.asarray(unit(as_vectors(vectors, "text vectors", self.size)).numpy())
 
 
 class Talk2DinoAlignment(nn.Module):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -13,7 +14,7 @@ from PIL import Image
 from saywhere.core import Box, BoxSet, InvalidValue, Region, WholeImage
 from saywhere.core.types import Floats32
 from saywhere.models.common.overlaps import overlaps
-from saywhere.models.patchioner.aggregation import region_weights
+from saywhere.models.patchioner.aggregation import PAPER, Aggregation, region_weights
 from saywhere.models.patchioner.tags import ClassNames, Tags, claims
 from saywhere.vision.things import Namer
 from saywhere.vision.view import Encoder, View
@@ -73,6 +74,7 @@ class AlignedView:
 
     alignment: of the encoder's patches with texts; None for an encoder whose patches are such vectors already.
     namer: of such an encoder; where it sees surroundings, what the detector says counts little.
+    weighting: how the patches of a region are weighed.
     """
 
     def __init__(
@@ -83,7 +85,9 @@ class AlignedView:
         classes: ClassNames | None = None,
         blend: Blend | None = None,
         namer: Namer | None = None,
+        weighting: Aggregation = PAPER,
     ) -> None:
+        self.weighting = weighting
         self.view, self.alignment, self.tags, self.classes = view, alignment, tags, classes
         self.blend, self.namer = blend or Blend(), namer
         # Of things that may have been found: by the detector, or by an encoder that tells what is there.
@@ -95,7 +99,7 @@ class AlignedView:
         """(m, d) a vector of length 1 for each region. Of the whole photo, an encoder whose vectors are texts' already
         has one by itself."""
         vectors = self.weighed(self.weights(regions), regions)
-        if self.alignment is None:
+        if self.alignment is None and self.weighting.image == PAPER.image:
             vectors[[isinstance(region, WholeImage) for region in regions]] = _unit(self.view.whole[None])
         return vectors
 
@@ -129,7 +133,14 @@ class AlignedView:
 
     def weights(self, regions: Sequence[Region]) -> Floats32:
         """(m, rows, cols) how much each patch counts for each region; they sum to 1."""
-        return region_weights(regions, self.view.frame).astype(np.float32)
+        attention = self.view.attention
+        return region_weights(regions, self.view.frame, self.weighting, attention).astype(np.float32)
+
+    def by(self, weighting: Aggregation) -> AlignedView:
+        """The same view with patches weighed in another way."""
+        other = copy(self)
+        other.weighting = weighting
+        return other
 
     def weighed(self, weights: Floats32, regions: Sequence[Region] | None = None) -> Floats32:
         """(m, d) vectors of length 1 for (m, rows, cols) weights. regions: what they are the weights of, if that is
@@ -219,7 +230,7 @@ class EncoderEyes:
 
     alignment: None for an encoder whose vectors are those of texts already; see `saywhere.vision.eye`. detector, tags:
     what finds and names things, both or none. classes: what the encoder's own classifier calls things. blend: how loud
-    names are. namer: see `AlignedView`.
+    names are. namer, weighting: see `AlignedView`.
     """
 
     encoder: Encoder
@@ -229,6 +240,7 @@ class EncoderEyes:
     classes: ClassNames | None = None
     blend: Blend = Blend()
     namer: Namer | None = None
+    weighting: Aggregation = PAPER
 
     def __post_init__(self) -> None:
         if (self.detector is None) != (self.tags is None):
@@ -246,7 +258,7 @@ class EncoderEyes:
         return view.with_found(seen.found, seen.proposals)
 
     def align(self, view: View) -> AlignedView:
-        return AlignedView(view, self.alignment, self.tags, self.classes, self.blend, self.namer)
+        return AlignedView(view, self.alignment, self.tags, self.classes, self.blend, self.namer, self.weighting)
 
     def texts(self, vectors: Floats32) -> Floats32:
         return _unit(vectors) if self.alignment is None else self.alignment.texts(vectors)

@@ -51,6 +51,12 @@ class SeerLook(Look):
         sure = not self.why_no_photo
         return [replace(caption, origin=self.seer.name, sure=sure and caption.sure) for caption in written]
 
+    def weighing(self, weighting: str) -> SeerLook:
+        """One of `aggregation.WEIGHTINGS`."""
+        from saywhere.models.patchioner.aggregation import Aggregation
+
+        return SeerLook(self.seer, self.aligned.by(Aggregation.named(weighting)), self.image, self.image_id)
+
     @cached_property
     def why_no_photo(self) -> str:
         """Why the picture is hardly a photograph, of which nothing is sure; empty if it may be one, or is not known."""

@@ -25,20 +25,22 @@ from saywhere.core import InvalidFile, InvalidValue, UnknownName
 from saywhere.core.caption import SCENE
 from saywhere.core.types import Floats32
 from saywhere.models.face import name_of
+from saywhere.models.patchioner.aggregation import Aggregation
 from saywhere.models.patchioner.consensus import ConsensusConfig
 from saywhere.models.patchioner.decoder import PrefixDecoder
 from saywhere.models.patchioner.eyes import Blend, EncoderEyes, Eyes
 from saywhere.models.patchioner.look import SeerLook
-from saywhere.models.patchioner.memory import Direct, MemoryBank, MemoryGap
+from saywhere.models.patchioner.memory import Direct, Gap, MemoryBank, MemoryGap
 from saywhere.models.patchioner.seer_config import EYE, SeerConfig, read_config, save_config
 from saywhere.models.patchioner.tags import ClassNames, Tags
 from saywhere.models.patchioner.writers import Generation, MemoryWriter, RegionWriter, VectorWriter, reads_photos
 from saywhere.models.registry import embedded, open_answerer
-from saywhere.models.search import GenerationConfig
+from saywhere.models.search import GenerationConfig, Writer
 from saywhere.vision import Encoder, PhotoLike, View, read_photo
 
 if TYPE_CHECKING:
     from saywhere.language.embed import TextEncoder
+    from saywhere.models.patchioner.alignment import Alignment
     from saywhere.models.patchioner.answering import RegionAnswerer
     from saywhere.models.patchioner.referring import Referrer
     from saywhere.vision.segmenter import Segmenter
@@ -59,6 +61,8 @@ __all__ = [
 SKILLS = ("caption", "ground", "narrate")
 """Of every seer; one with an answerer has "answer", too, one that tells where photos are taken "scene", and one whose
 segmenter is in the cache of assets "segment"."""
+RELEASED = "patchioner-released-decoder"
+"""What a decoder of the published form calls itself; `released` is opened for it alone."""
 _FEWEST_WORDS = 3
 """Of a caption above objects, "in a kitchen"."""
 
@@ -173,19 +177,18 @@ def open_seer(folder: str | Path, writer: str = "", *, eyes: Eyes | None = None)
     if chosen not in config.writers:
         raise UnknownName("writer", chosen, config.writers)
     bank = MemoryBank.load(root / "memory.safetensors")
-    gaps: dict[str, MemoryGap | Direct] = {"memory": MemoryGap(bank, config.temperature), "direct": Direct()}
-    decoder = PrefixDecoder.from_pretrained(root / config.writers[chosen])
+    decoder = open_decoder(root / config.writers[chosen])
     objects = VectorWriter(
         decoder,
         # One that attends to photos learnt from their own vectors, across no gap.
-        Direct() if reads_photos(decoder) else gaps[config.gap],
+        Direct() if reads_photos(decoder) else _open_gap(config.gap, bank, config, root),
         _searching(config.beams, config.no_repeat),
         ConsensusConfig(draws=config.draws, no_repeat=config.no_repeat) if config.draws else None,
     )
 
     def above() -> VectorWriter:
         decoder = PrefixDecoder.from_pretrained(root / config.level_writer)
-        return VectorWriter(decoder, gaps[config.level_gap], _level_generation(config))
+        return VectorWriter(decoder, _open_gap(config.level_gap, bank, config, root), _level_generation(config))
 
     return Seer(
         eyes or open_eyes(root, config),
@@ -198,6 +201,7 @@ def open_seer(folder: str | Path, writer: str = "", *, eyes: Eyes | None = None)
             config.least_presence,
         ),
         OptionalParts(
+            partial(_named_text_encoder, config.text_encoder, root) if config.text_encoder else _open_text_encoder,
             answerer=partial(open_answerer, root / config.answers) if config.answers else None,
             question_kinds=tuple(config.question_kinds),
             referrer=partial(_open_referrer, root / config.referring) if config.referring else None,
@@ -207,6 +211,40 @@ def open_seer(folder: str | Path, writer: str = "", *, eyes: Eyes | None = None)
         GroundingConfig(config.least_grounding, config.least_missed),
         config.name if chosen == default else f"{config.name}:{chosen}",
     )
+
+
+def open_decoder(folder: Path) -> Writer:
+    """A decoder of ours, or of the published form, whichever is in a folder."""
+    from saywhere.assets.checkpoint import CONFIG, read_json
+
+    if read_json(folder / CONFIG).get("model") == RELEASED:
+        from saywhere.models.patchioner.released import ReleasedDecoder
+
+        return ReleasedDecoder.from_pretrained(folder)
+    return PrefixDecoder.from_pretrained(folder)
+
+
+def _open_gap(name: str, bank: MemoryBank, config: SeerConfig, folder: Path) -> Gap:
+    if name == "bridge":
+        from saywhere.models.patchioner.bridge import Bridge, BridgeGap
+
+        return BridgeGap(Bridge.load(folder / "bridge"))
+    return MemoryGap(bank, config.temperature) if name == "memory" else Direct()
+
+
+def _named_text_encoder(name: str, folder: Path) -> TextEncoder:
+    from saywhere.language.embed import open_text_encoder
+
+    start, plus, file = name.rpartition("+")
+    return open_text_encoder(f"{start}+{folder / file}" if plus and (folder / file).is_file() else name)
+
+
+def _open_alignment(folder: Path, kind: str, size: int) -> Alignment:
+    from saywhere.models.patchioner.alignment import LinearAlignment, SharedSpace, Talk2DinoAlignment
+
+    if kind == "shared":
+        return SharedSpace(size)
+    return (LinearAlignment if kind == "linear" else Talk2DinoAlignment).from_pretrained(folder)
 
 
 def _open_referrer(folder: Path) -> Referrer:
@@ -230,21 +268,21 @@ def open_eyes(folder: Path, config: SeerConfig, *, encoder: Encoder | None = Non
 
         detector = open_detector()
     tags = Tags.from_pretrained(folder / "tags") if config.detector else None
+    weighting = Aggregation(**config.weighting)  # type: ignore[arg-type]  # checked when it was read
     if config.encoder == EYE and encoder is None:
         from saywhere.models.eye.encoder import open_eye
 
         eye = open_eye(folder / EYE)
-        return EncoderEyes(eye, None, detector, tags, None, Blend(**config.blend), eye.namer)
-    from saywhere.models.patchioner.alignment import LinearAlignment
-
+        return EncoderEyes(eye, None, detector, tags, None, Blend(**config.blend), eye.namer, weighting)
     looking: Any = encoder or open_encoder(config.encoder, config.input_px)
     return EncoderEyes(
         looking,
-        LinearAlignment.from_pretrained(folder / "alignment"),
+        _open_alignment(folder / "alignment", config.alignment, looking.size),
         detector,
         tags,
         class_names(folder / "classes", looking) if config.class_names else None,
         Blend(**config.blend),
+        weighting=weighting,
     )
 
 

@@ -10,19 +10,24 @@ import msgspec
 
 from saywhere.atomic import write_atomic
 from saywhere.core import InvalidFile, InvalidValue, UnknownName
+from saywhere.models.patchioner.aggregation import Aggregation
 from saywhere.models.patchioner.eyes import Blend
 from saywhere.models.patchioner.writers import check_names
 
 CONFIG = "seer.json"
-GAPS = ("memory", "direct")
+GAPS = ("memory", "direct", "bridge")
+ALIGNMENTS = ("linear", "talk2dino", "shared")
 EYE = "eye"
 """An encoder of our own, in the folder of this name; see `saywhere.models.eye`."""
 
 
 class SeerConfig(msgspec.Struct, forbid_unknown_fields=True):
     """seer.json. encoder, input_px: what looks; "eye" for the one in the folder, whose size is its own. gap: "memory"
-    or "direct". writers: folders by name; the first is the default. class_names: whether the encoder's classifier
-    helps. blend: see that class.
+    "direct" or "bridge", whose weights are in the folder of that name. writers: folders by name, each of a decoder of
+    ours or of the published form; the first is the default. class_names: whether the encoder's classifier helps. blend:
+    see that class. alignment: "linear" or "talk2dino", in the folder "alignment", or "shared", if the encoder's patches
+    and the text encoder's vectors are of one space. text_encoder: as for `open_text_encoder`, a file that it names
+    being looked for in the folder first; "" for the package's own. weighting: as of `Aggregation`, kind → way.
     beams, no_repeat: see `GenerationConfig`. draws: for whole photos, see `ConsensusConfig`; 0: as regions.
     answers: the folder of the network that answers questions, if there is one. question_kinds: see `Seer`.
     levels: of captions above objects, such as "scene"; level_writer: the folder of what writes them; both or none.
@@ -54,6 +59,9 @@ class SeerConfig(msgspec.Struct, forbid_unknown_fields=True):
     level_beams: int = 5
     level_draws: int = 0
     referring: str = ""
+    alignment: str = "linear"
+    text_encoder: str = ""
+    weighting: dict[str, str] = {}
 
 
 def save_config(folder: str | Path, config: dict[str, Any]) -> None:
@@ -82,6 +90,11 @@ def _check(config: SeerConfig) -> None:
         raise InvalidValue("writers", "there are none")
     if config.gap not in GAPS:
         raise UnknownName("gap", config.gap, GAPS)
+    if config.alignment not in ALIGNMENTS:
+        raise UnknownName("alignment", config.alignment, ALIGNMENTS)
+    if unknown := set(config.weighting) - {one.name for one in fields(Aggregation)}:
+        raise UnknownName("weighting", min(unknown), [one.name for one in fields(Aggregation)])
+    Aggregation(**config.weighting)  # type: ignore[arg-type]  # it checks them itself
     _check_levels(config)
     known = [one.name for one in fields(Blend)]
     for name in config.blend:

@@ -23,7 +23,7 @@ from saywhere.core.caption import OBJECT
 from saywhere.language.vocabulary import END_ID
 from saywhere.models.common.modes import eval_mode
 from saywhere.models.face import check_level
-from saywhere.models.patchioner.alignment import Alignment, LinearAlignment, Talk2DinoAlignment
+from saywhere.models.patchioner.alignment import Alignment, LinearAlignment, SharedSpace, Talk2DinoAlignment
 from saywhere.models.patchioner.decoder import PhotoStates, PrefixDecoder
 from saywhere.models.patchioner.eyes import Names
 from saywhere.models.patchioner.layers import unit
@@ -210,7 +210,7 @@ def _aligned(alignment: Alignment | None, features: Tensor) -> Tensor:
         # Without dropout, whatever the module is doing.
         aligned: Tensor = alignment.linear((features - alignment.mean) / alignment.scale)
         return aligned
-    if alignment is None or isinstance(alignment, Talk2DinoAlignment):
+    if alignment is None or isinstance(alignment, Talk2DinoAlignment | SharedSpace):
         return features
     raise InvalidValue("alignment", f"gradients cannot follow a {type(alignment).__name__}")
 

@@ -32,7 +32,7 @@ from saywhere.models.updown.batch import CaptionItem, QuestionItem
 
 NO_ANSWERS = "it has no answer"
 NOT_KNOWN = "none of its answers is in the vocabulary"
-BAD_IMPORTANCE = "its importance is not one number in [0, 1] for each region of its image"
+BAD_IMPORTANCE = "its importance is not one number in [0, 1], or NaN, for each region of its image"
 BAD_POINTING = "what it points at is not one number in [0, 1] for each region of its image, or nothing"
 BAD_PLACE = "one of its visual words is not in its text, or twice"
 
@@ -48,7 +48,8 @@ _CAPTION_FIELDS = {"text": "json", "words": "int32", "places": "int32", "visual"
 class PreparedQuestion:
     """A question to store. image: its name in `images`. answers: people's, or the true one alone.
 
-    importance: (r,) human importance of each region of its image, in [0, 1]; None: no human attention.
+    importance: (r,) human importance of each region of its image, in [0, 1], NaN for a region of which people say
+    nothing; None: no human attention.
     pointed: (r,) how much the one who asks points at each region, in [0, 1]; None: at nothing.
     """
 
@@ -154,7 +155,7 @@ def _unfit_question(one: PreparedQuestion, regions: int) -> str:
         return NO_WORDS
     if not one.answers:
         return NO_ANSWERS
-    if one.importance is not None and not _is_importance(one.importance, regions):
+    if one.importance is not None and not _is_human(one.importance, regions):
         return BAD_IMPORTANCE
     if one.pointed is not None and not (_is_importance(one.pointed, regions) and np.any(one.pointed)):
         return BAD_POINTING
@@ -168,12 +169,18 @@ def _unfit_caption(one: PreparedCaption, regions: int) -> str:
     places = [index for index, _ in one.visual]
     if not set(places) <= owners or len(set(places)) < len(places):
         return BAD_PLACE
-    return "" if all(_is_importance(importance, regions) for _, importance in one.visual) else BAD_IMPORTANCE
+    return "" if all(_is_human(importance, regions) for _, importance in one.visual) else BAD_IMPORTANCE
 
 
 def _is_importance(values: NDArray[Any], regions: int) -> bool:
     # NaN is neither ≥ 0 nor ≤ 1.
     return np.shape(values) == (regions,) and bool(np.all((np.asarray(values) >= 0) & (np.asarray(values) <= 1)))
+
+
+def _is_human(values: NDArray[Any], regions: int) -> bool:
+    """Importances that people gave, NaN where they say nothing of a region, but not everywhere."""
+    known = ~np.isnan(np.asarray(values, dtype=np.float64))
+    return bool(known.any()) and _is_importance(np.where(known, values, 0.0), regions)
 
 
 class Questions(PreparedFolder[QuestionItem]):

@@ -64,11 +64,13 @@ class CaptionSection(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw
 
 
 class UpDownDataSection(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """[data]: a prepared folder. train, validation: at most so many items. validation_split: which split that is."""
+    """[data]: a prepared folder. train, validation: at most so many items. train_split, validation_split: which splits
+    these are."""
 
     folder: Path
     train: int | None = None
     validation: int | None = None
+    train_split: str = "train"
     validation_split: str = VALIDATION
 
 
@@ -80,7 +82,7 @@ class UpDnVqaTask:
 
     def __init__(self, model: VqaSection, data: UpDownDataSection) -> None:
         self.prepared = Questions(data.folder)
-        self._train = self.prepared.split("train", data.train)
+        self._train = self.prepared.split(data.train_split, data.train)
         self._validation = self.prepared.split(data.validation_split, data.validation)
         self.config = model.config(self.prepared)
 
@@ -129,7 +131,7 @@ class UpDnCaptionTask:
 
     def __init__(self, model: CaptionSection, data: UpDownDataSection) -> None:
         self.prepared = Captions(data.folder)
-        self._train = self.prepared.split("train", data.train)
+        self._train = self.prepared.split(data.train_split, data.train)
         self._validation = self.prepared.split(data.validation_split, data.validation)
         self.config = model.config(self.prepared)
 
