@@ -6,7 +6,7 @@ its own bytes can fill, nor name another file outside its folder, nor count to m
 
 from __future__ import annotations
 
-import stat
+import os
 from collections.abc import Mapping
 from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import IO, Any
@@ -32,18 +32,21 @@ MOST: dict[str, int] = {
     "beams": 64,
     "draws": 1_000,
     "words": 4_096,
+    "tokens": 2**20,
     "layers": 512,
     "number in a config": 2**24,
     "models in a row": 4,
 }
 """What is counted, and how much of it is taken. docs/security.md has the table for people."""
 
-# Numbers of configs that no tensor shows: how far a search may go.
+# Numbers of configs that count something, ours and those of the transformers library.
 _COUNTS = {
-    **dict.fromkeys(("max_words", "prompt_words", "max_tokens", "caption_slots", "text_slots"), "words"),
-    **dict.fromkeys(("most_regions", "counters", "prefix"), "words"),
-    **dict.fromkeys(("layers", "blocks", "heads", "mask_layers", "mask_heads", "expansion"), "layers"),
-    **dict.fromkeys(("photo_px", "input_px"), "pixels of a side"),
+    **dict.fromkeys(("max_words", "most_words", "prompt_words", "max_tokens", "most_regions", "prefix"), "words"),
+    **dict.fromkeys(("caption_slots", "text_slots", "counters"), "words"),
+    **dict.fromkeys(("layers", "blocks", "heads", "mask_layers", "mask_heads", "expansion", "depth"), "layers"),
+    **dict.fromkeys(("num_hidden_layers", "num_attention_heads", "num_key_value_heads", "num_heads"), "layers"),
+    **dict.fromkeys(("photo_px", "input_px", "patch_px"), "pixels of a side"),
+    "context": "tokens",
 }
 _CHUNK = 8 * MIB
 
@@ -63,26 +66,25 @@ def check(what: str, amount: int, where: object) -> int:
     return amount
 
 
-def check_config(config: Mapping[str, Any], where: object) -> None:
-    """Hold every number of a description to the table, however deep it stands."""
+def check_config(config: Mapping[str, Any], where: object, largest: int | None = None) -> None:
+    """Hold every whole number of a description to the table, however deep it stands.
+
+    largest: the largest side of any tensor beside it. Then no size may be larger than that, or than 4,096.
+    """
+    most = MOST["number in a config"] if largest is None else max(largest, MOST["words"])
     for name, value in config.items():
-        for one in value.values() if isinstance(value, dict) else value if isinstance(value, list) else (value,):
-            if isinstance(one, int) and not isinstance(one, bool):
-                what = _COUNTS.get(name, "number in a config")
-                if abs(one) > MOST[what]:
-                    raise InvalidFile(where, f"{name} is {one:,}; at most {MOST[what]:,} is taken")
-        if isinstance(value, dict):
-            check_config(value, where)
+        for one in value if isinstance(value, list) else (value,):
+            if isinstance(one, dict):
+                check_config(one, where, largest)
+            elif isinstance(one, int) and abs(one) > (allowed := MOST[_COUNTS[name]] if name in _COUNTS else most):
+                raise InvalidFile(where, f"{name} is {one:,}; at most {allowed:,} fits what is beside it")
 
 
 def read_whole(path: str | Path, what: str = "bytes of a description") -> bytes:
-    """All bytes of a plain file. One that is too large is refused before it is read."""
+    """All bytes of a file. One that is too large is refused before it is read."""
     try:
         with Path(path).open("rb") as file:
-            facts = Path(path).stat()
-            if not stat.S_ISREG(facts.st_mode):
-                raise InvalidFile(path, "is not a plain file")
-            check(what, facts.st_size, path)
+            check(what, os.fstat(file.fileno()).st_size, path)
             return read_at_most(file, MOST[what], path)
     except OSError as error:
         raise InvalidFile(path, f"cannot be opened: {error.strerror or error}") from error
