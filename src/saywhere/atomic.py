@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import gzip
 import os
 import tempfile
@@ -11,6 +12,9 @@ from pathlib import Path
 from typing import IO, cast
 
 from saywhere.core.errors import InvalidFile
+
+FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+"""What the system says when there is no room: on the disk, in somebody's share of it, or for so large a file."""
 
 
 @contextmanager
