@@ -204,6 +204,8 @@ def show(
     format: FormatOption = None,  # noqa: A002 - the option's name
 ) -> None:
     """Draw narratives: the trace coloured by time, a box for each word, and the words in time."""
+    if photos is not None and not photos.is_dir():
+        raise InvalidFile(photos, "is not a folder of photos")
     chosen = (n for n in read_narratives(file, format) if only is None or n.image_id == only)
     narratives = list(islice(chosen, limit))
     if not narratives:

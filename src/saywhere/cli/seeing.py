@@ -239,7 +239,10 @@ def read_first(photo: Path) -> Image.Image:
     """The photo, upright. Read before anything heavy, so that a bad one is said at once."""
     from saywhere.vision import read_photo
 
-    return read_photo(photo)
+    image = read_photo(photo)
+    if (pictures := getattr(image, "pictures", 1)) > 1:
+        err.print(f"{photo.name} moves: the first of its {pictures:,} pictures is looked at", markup=False)
+    return image
 
 
 def _generation(model: LoadedModel, beams: int | None) -> GenerationConfig | None:

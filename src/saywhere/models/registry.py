@@ -112,7 +112,11 @@ def seer_of(name: str, folder: str | Path) -> Path:
     """The seer that the model in a folder names: the one that comes with the package, or one inside that folder."""
     if name == BASE:
         return embedded()
-    found = limits.inside(folder, name)
+    try:
+        found = limits.inside(folder, name)
+    except InvalidFile as error:
+        hint = "copy the seer that its regions come from into this folder, and name it so in regions.json"
+        raise InvalidFile(error.path, error.reason, hint) from error
     # A model that reads what another one sees could go on so for ever.
     if not (found / SEER).is_file():
         raise InvalidFile(found, f"is not a seer: there is no {SEER} in it")
