@@ -253,5 +253,5 @@ def test_hdf5_with_more_text_for_ids_than_is_taken_is_refused(tmp_path: Path, mo
     assert [len(one) for one in records.ids()] == [1000, 1000]
     records.close()
     monkeypatch.setitem(MOST, "bytes of an index", 1500)
-    with pytest.raises(InvalidFile, match="bytes of text"):
+    with pytest.raises(InvalidFile, match="longer than 1,500 bytes"):
         list(open_records(records.path).ids())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import math
 import sys
 from pathlib import Path
 
@@ -19,8 +20,9 @@ def main() -> int:
     chosen = options.parse_args()
     wanted = [one for one in targets() if chosen.only in one.name]
     every = Outcomes()
-    for number, target in enumerate(wanted):
-        count = chosen.cases // len(wanted) + (number < chosen.cases % len(wanted))
+    weights = sum(target.weight for target in wanted)
+    for target in wanted:
+        count = math.ceil(chosen.cases * target.weight / weights)
         found = run(target, count, chosen.seed, chosen.out)
         every += found
         sys.stdout.write(f"{target.name:40} {found}\n")

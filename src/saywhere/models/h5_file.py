@@ -6,11 +6,14 @@ may also claim arrays of any size whose numbers were never written. Both are ref
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -19,7 +22,7 @@ from saywhere.core.errors import InvalidFile, require
 from saywhere.store.arrays import FEATURES
 
 _INDEX = "bytes of an index"
-_PART = 256
+_PATIENCE_S = 60.0
 # What h5py raises where a file is damaged.
 _DAMAGE = (OSError, RuntimeError, ValueError, TypeError, KeyError, MemoryError)
 
@@ -72,23 +75,23 @@ class H5File:
         """An array of texts or whole numbers, as texts."""
         found = self._numbers(name, "OSiu")
         if found.dtype.kind == "O":
-            entries = self._long_texts(name, found)
-        else:
-            entries = self.array(name, _INDEX, "Siu").ravel().tolist()
+            return self._long_texts(name)
+        entries = self.array(name, _INDEX, "Siu").ravel().tolist()
         return [one.decode("utf-8", "replace") if isinstance(one, bytes) else str(one) for one in entries]
 
-    def _long_texts(self, name: str, found: Any) -> list[Any]:
-        """A part at a time: many entries may stand for one long text."""
-        texts: list[Any] = []
-        left = limits.MOST[_INDEX]
-        with self._damage(name):
-            for start in range(0, found.size, _PART):
-                part = found[start : start + _PART].tolist()
-                left -= sum(len(one) if isinstance(one, bytes | str) else 1 for one in part)
-                if left < 0:
-                    raise InvalidFile(self.path, f"{name!r} holds more than {limits.MOST[_INDEX]:,} bytes of text")
-                texts += part
-        return texts
+    def _long_texts(self, name: str) -> list[str]:
+        """Texts of any length, read in a process of their own; see `_h5_texts`."""
+        most = limits.MOST[_INDEX]
+        command = [sys.executable, "-m", "saywhere.models._h5_texts", str(self.path), name, str(most)]
+        try:
+            read = subprocess.run(command, capture_output=True, timeout=_PATIENCE_S, check=False)
+            if not read.returncode:
+                return msgspec.json.decode(read.stdout, type=list[str])
+        except (OSError, subprocess.TimeoutExpired, msgspec.DecodeError) as error:
+            raise InvalidFile(self.path, f"the texts {name!r} cannot be read: {error}", "is the file whole?") from error
+        said = read.stderr.decode("utf-8", "replace").strip().splitlines()
+        reason = said[-1] if said else f"they are longer than {most:,} bytes"
+        raise InvalidFile(self.path, f"the texts {name!r} cannot be read: {reason}")
 
     def _numbers(self, name: str, kinds: str) -> Any:
         found = self._own(name)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import io
 import math
+import tokenize
 import zipfile
 import zlib
 from typing import Any
@@ -24,6 +25,8 @@ FEATURES = "bytes of one image's features"
 _SUFFIX = ".npy"
 _MOST_HEADER = 10_000
 _PLAIN_METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
+# What numpy raises on headers that are no Python.
+_NO_HEADER = (ValueError, TypeError, EOFError, MemoryError, RecursionError, SyntaxError, tokenize.TokenError)
 _NO_PICKLES = "arrays of objects are pickles, and are not opened"
 # What zipfile raises on damaged archives, and on kinds it does not know.
 _DAMAGE = (ValueError, OSError, EOFError, KeyError, IndexError, RuntimeError, zipfile.BadZipFile, zlib.error)
@@ -42,7 +45,7 @@ def npy_array(content: bytes, where: object) -> NDArray[Any]:
         version = npy.read_magic(file)
         header = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
         shape, by_column, kind = header(file, max_header_size=_MOST_HEADER)
-    except (ValueError, TypeError, EOFError, MemoryError, RecursionError) as error:
+    except _NO_HEADER as error:
         raise InvalidFile(where, f"cannot be read as npy: {error}") from error
     if kind.hasobject:
         raise InvalidFile(where, "holds an array of objects", _NO_PICKLES)
