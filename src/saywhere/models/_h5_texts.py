@@ -7,14 +7,16 @@ from __future__ import annotations
 
 import sys
 
-import h5py
 import msgspec
+
+from saywhere.core.errors import require
 
 _PART = 256
 
 
 def main(path: str, name: str, most: int) -> int:
     """Print the texts as a JSON list; 1 if they are longer than `most` bytes together."""
+    h5py = require("h5py", needed_for="reading features from HDF5", extra="models")
     texts: list[str] = []
     with h5py.File(path, "r") as file:
         found = file[name]
