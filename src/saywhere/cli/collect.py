@@ -67,7 +67,7 @@ def serve(
     write_collection(_with_photos(collection, photos))
     with bound(settings) as listening:
         settings = replace(settings, port=listening.getsockname()[1])
-        server, address = create_collect_app(settings), page_address, read_token(settings)
+        server, address = create_collect_app(settings), page_address(settings)
         out.print(f"saywhere collect: {address}", markup=False)
         err.print(f"Answers are kept in {folder / ANSWERS}. Ctrl-C ends the collection.", markup=False)
         run(server, listening, settings.limits, address if browser else None)

@@ -42,7 +42,7 @@ def serve(
     settings = StudioSettings(folder, host, port, read_token(token_file), tuple(name or ()), study=folder)
     with bound(settings) as listening:
         settings = replace(settings, port=listening.getsockname()[1])
-        server, address = create_study_app(settings), page_address, read_token(settings)
+        server, address = create_study_app(settings), page_address(settings)
         out.print(f"saywhere study: {address}", markup=False)
         err.print(f"Answers are kept in {folder / RATINGS}. Ctrl-C ends the study.", markup=False)
         run(server, listening, settings.limits, address if browser else None)

@@ -248,7 +248,7 @@ class Uploads:
     def _file(self) -> Iterator[IO[bytes]]:
         self.folder.mkdir(parents=True, exist_ok=True)
         try:
-            with SpooledTemporaryFile(max_size=self.limits.large_bytes, dir=self.folder) as file:
+            with SpooledTemporaryFile(max_size=self.limits.large_bytes, dir=str(self.folder)) as file:
                 yield file
         except OSError as error:
             if error.errno not in FULL:
