@@ -189,3 +189,11 @@ def test_what_is_inside_is_found(tmp_path: Path) -> None:
     assert read_whole(inside(tmp_path, "a/b.json")) == b"{}"
     with pytest.raises(InvalidFile, match="cannot be opened"):
         read_whole(inside(tmp_path, "a/c.json"))
+
+
+@pytest.mark.parametrize("names", [[["cat"], "dog", "cup"], "cat", 3])
+def test_names_of_things_that_are_no_texts_are_refused(names: Any, tmp_path: Path) -> None:
+    FOLDERS["tags"].save(tmp_path)
+    change(tmp_path / "config.json", config={"names": names})
+    with pytest.raises(InvalidFile, match="names"):
+        FOLDERS["tags"].open(tmp_path)
