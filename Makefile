@@ -2,6 +2,9 @@
 # make test   the same set-up, then all tests
 # make quick  what daily work needs: all tests but the slow files, which tests/conftest.py lists
 # make thorough  all tests, and more examples of every property and request
+# make fuzz   a hundred thousand spoilt files of every format and model folder (a night's work)
+# make kills  five hundred writers killed while they write
+# make audit  licences of the pinned packages, and their known vulnerabilities
 # make docs   the guides and the reference as pages, in out/site
 # make lint   ruff, and mypy in strict mode
 # make bench  the numbers in bench/RESULTS.md, measured anew
@@ -16,7 +19,7 @@ OUT    := out
 # Tests of one file share its fixtures, so they stay in one process; slow files come first (tests/conftest.py).
 PYTEST := $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 
-.PHONY: help demo test quick thorough docs lint bench clean
+.PHONY: help demo test quick thorough fuzz kills audit docs lint bench clean
 
 help:
 	@sed -n 's/^# \(make .*\)/\1/p' Makefile
@@ -39,6 +42,18 @@ quick: $(READY)
 
 thorough: $(READY)
 	SAYWHERE_API_CASES=200 $(PYTEST) --hypothesis-profile=thorough
+
+fuzz: $(READY)
+	$(BIN)/python -m tests.fuzz --cases 100000 --out $(OUT)/fuzz
+
+kills: $(READY)
+	$(BIN)/python -m tests.fuzz.kills --kills 500
+
+# --strict: a package whose advisories cannot be asked for is an error, not a silence.
+audit: $(READY)
+	$(BIN)/python -m tests.licences
+	@$(BIN)/pip install --quiet --disable-pip-version-check pip-audit
+	$(BIN)/pip-audit --strict --disable-pip --no-deps --requirement constraints.txt
 
 $(VENV)/.ready-docs: $(READY)
 	@$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[docs]'

@@ -32,6 +32,7 @@ SLOW = (
     *("tests/learn/test_resume.py", "tests/learn/test_hint_task.py", "tests/engine/", "tests/test_reminder.py"),
     *("tests/index/", "tests/build/batch/", "tests/cli/test_library.py"),
     # Browsers and servers.
+    *("tests/fuzz/", "tests/doors/test_server.py", "tests/doors/test_model_folders.py"),
     *(BROWSER_TESTS, "tests/reproduce/test_figures.py", "tests/studio/test_openapi.py", "tests/studio/test_command.py"),
     # Java, pip, speech, weights of a real size, and drawings by the dozen.
     *("tests/metrics/test_captions_java.py", "tests/assets/", "tests/test_speech.py", "tests/vision/hub/"),

@@ -81,7 +81,7 @@ MAY_IMPORT = {
         "studio",
     },
 }
-EVERYONE_MAY_IMPORT = {"atomic", "provenance"}
+EVERYONE_MAY_IMPORT = {"atomic", "limits", "provenance"}
 # The writer that attends to what the eye saw learns on the eye's features. No other family may import another.
 MAY_JOIN = {"patchioner": {"eye"}}
 CORE_LIBRARIES = {"numpy", "shapely"}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import gzip
 import os
 import tempfile
@@ -12,6 +13,17 @@ from typing import IO, cast
 
 from saywhere.core.errors import InvalidFile
 
+FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+"""What the system says when there is no room: on the disk, in somebody's share of it, or for so large a file."""
+
+
+class DiskFull(InvalidFile):
+    """There is no room for a file. What was there before is as it was."""
+
+    def __init__(self, path: object) -> None:
+        hint = "free some room, or write to another disk; what was there before is as it was"
+        super().__init__(path, "cannot be written: the disk is full", hint)
+
 
 @contextmanager
 def write_atomic(path: str | Path) -> Iterator[IO[bytes]]:
@@ -21,6 +33,8 @@ def write_atomic(path: str | Path) -> Iterator[IO[bytes]]:
         target.parent.mkdir(parents=True, exist_ok=True)
         handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".part")
     except OSError as error:
+        if error.errno in FULL:
+            raise DiskFull(path) from error
         raise InvalidFile(path, f"cannot be written: {error.strerror or error}") from error
     try:
         with os.fdopen(handle, "wb") as file:
@@ -37,6 +51,11 @@ def write_atomic(path: str | Path) -> Iterator[IO[bytes]]:
         os.umask(mask)
         Path(name).chmod(0o666 & ~mask)
         _replace(name, target)
+    except OSError as error:
+        Path(name).unlink(missing_ok=True)
+        if error.errno not in FULL:
+            raise
+        raise DiskFull(path) from error
     except BaseException:
         Path(name).unlink(missing_ok=True)
         raise

@@ -87,7 +87,9 @@ def needed_assets(name: str | PathLike[str] = BASE, *, texts: bool = True) -> tu
 
         source = read_source(folder) or RegionSource()
         if source.model:
-            return needed_assets(source.model, texts=False)
+            from saywhere.models.registry import seer_of
+
+            return needed_assets(seer_of(source.model, folder), texts=False)
         wanted = [*source.encoder_names, *([DETECTOR] if source.has_detector else [])]
     known = {asset.name for asset in listed()}
     return tuple(dict.fromkeys(asset for asset in wanted if asset in known))

@@ -40,7 +40,7 @@ def photos(tmp_path: Path) -> Path:
 def served(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, str | None]]:
     """What would be served, instead of serving it: the app and the address that would be opened."""
     found: list[tuple[Any, str | None]] = []
-    monkeypatch.setattr("saywhere.cli.collect.run", lambda server, _, opened: found.append((server, opened)))
+    monkeypatch.setattr("saywhere.cli.collect.run", lambda server, _, __, opened: found.append((server, opened)))
     return found
 
 

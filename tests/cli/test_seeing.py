@@ -132,7 +132,7 @@ def test_captions_are_drawn(pets: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "kind", "reason"),
     [
-        (("caption", "PHOTO", "--box", "2,2,3,3"), InvalidValue, "covers nothing"),
+        (("caption", "PHOTO", "--box", "1.2,1.2,1.9,1.9"), InvalidValue, "covers nothing"),
         (("caption", "PHOTO", "--png", "out.jpg"), InvalidValue, "does not end in .png"),
         (("caption", "absent.png"), InvalidFile, "was not found"),
         (("caption", "TEXT"), InvalidFile, "is not an image"),

@@ -112,7 +112,7 @@ def make_vqa(root: Path, views: Path) -> Any:
 def make_oscar(root: Path, views: Path) -> Any:
     """From the places of a model's looks, as `saywhere prepare levels` keeps them."""
     tiny = make_seer(root)
-    with StoreWriter(root / "looks", REGIONS, REGION_FIELDS, {"model": str(tiny)}) as writer:
+    with StoreWriter(root / "looks", REGIONS, REGION_FIELDS, {"model": tiny.name}) as writer:
         for name in "abc":
             look = saywhere.load(tiny).look(views.parent / "photos" / f"{name}.png")
             writer.add(name, **region_row(of_found(look.places, [Found((0, 0, 0.5, 1), "cat", 0.9)])))
@@ -162,6 +162,8 @@ ASKING: dict[str, Callable[[Look], object]] = {
 def exported(family: str, root: Path, views: Path) -> Path:
     folder = root / f"my-{family}"
     MAKERS[family](root, views).save_pretrained(folder)
+    if (root / "seer").is_dir():
+        (root / "seer").rename(folder / "seer")
     return folder
 
 
@@ -284,7 +286,7 @@ def test_a_network_whose_regions_cannot_be_made_says_why(
 
 def test_regions_of_another_size_are_refused(tmp_path: Path, views: Path) -> None:
     network = MAKERS["updown-vqa"](tmp_path, views)
-    network.regions_from = RegionSource(model=str(make_seer(tmp_path)))
+    network.regions_from = RegionSource(model=make_seer(tmp_path / "other").name)
     network.save_pretrained(tmp_path / "other")
     with pytest.raises(InvalidValue, match=f"have {answer_size(3)} numbers each, but the model other reads 3"):
         saywhere.load(tmp_path / "other").look(photo()).answer("is it red?")
@@ -294,8 +296,8 @@ def test_regions_of_another_size_are_refused(tmp_path: Path, views: Path) -> Non
     ("content", "reason"),
     [
         (None, r"neither seer\.json nor config\.json"),
-        ("{", "cannot be read"),
-        ("[]", "does not say which kind"),
+        ("{", "is not JSON"),
+        ("[]", "is not a JSON object"),
         ('{"model": "patchioner-tags"}', r"a part of a seer is used through the folder that has seer\.json"),
         ('{"model": "t5"}', "holds a t5, which does not look at photos"),
     ],

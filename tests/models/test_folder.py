@@ -12,7 +12,7 @@ from torch import nn
 
 from saywhere.assets.checkpoint import CONFIG, BaseModel
 from saywhere.core import InvalidFile
-from saywhere.models.folder import WEIGHTS, fit, load_part, save_part
+from saywhere.models.folder import WEIGHTS, built, load_part, save_part
 
 KIND = "test"
 
@@ -30,8 +30,8 @@ def base(tmp_path: Path) -> Path:
 
 def test_half_stays_half_in_the_file_and_becomes_single_in_a_network(tmp_path: Path) -> None:
     save_part(tmp_path, KIND, {}, network().state_dict(), half=True)
-    part, module = load_part(tmp_path, KIND), network(seed=1)
-    fit(module, part)
+    part = load_part(tmp_path, KIND)
+    module = built(lambda: network(seed=1), part)
     assert {tensor.dtype for tensor in part.stored.values()} == {torch.float16}
     assert {tensor.dtype for tensor in module.state_dict().values()} == {torch.float32}
     for name, tensor in module.state_dict().items():
@@ -63,10 +63,10 @@ def _changed(base: Path, folder: Path, source: str | Path) -> None:
 @pytest.mark.parametrize("beside", [False, True])
 def test_a_model_beside_its_base_holds_only_what_is_its_own(base: Path, tmp_path: Path, beside: bool) -> None:
     _changed(base, tmp_path / "mine", "../base" if beside else base)
-    part, module = load_part(tmp_path / "mine", KIND), network(seed=2)
+    part = load_part(tmp_path / "mine", KIND)
     assert part.base is not None
-    fit(module, load_part(part.base.open(part.folder).folder, KIND))
-    fit(module, part)
+    below = built(lambda: network(seed=2), load_part(part.base.open(part.folder).folder, KIND))
+    module = built(lambda: below, part)
     for name, tensor in module.state_dict().items():
         seed = 1 if name.startswith("1.") else 0
         assert torch.equal(tensor, network(seed).state_dict()[name])
@@ -84,7 +84,7 @@ def test_a_base_that_is_another_one_now_is_refused(base: Path, tmp_path: Path) -
 def test_a_part_that_its_module_has_no_room_for_is_refused(base: Path, tmp_path: Path) -> None:
     _changed(base, tmp_path / "mine", base)
     with pytest.raises(InvalidFile, match="does not hold the parameters"):
-        fit(nn.Sequential(nn.Linear(3, 4), nn.Linear(4, 9)), load_part(tmp_path / "mine", KIND))
+        built(lambda: nn.Sequential(nn.Linear(3, 4), nn.Linear(4, 9)), load_part(tmp_path / "mine", KIND))
 
 
 @pytest.mark.parametrize("named", ["", {"source": "a/b"}, {"source": "a/b", "sha256": "0", "more": 1}])
@@ -98,8 +98,7 @@ def test_a_base_that_is_not_named_in_full_is_refused(base: Path, named: object) 
 def test_matrices_in_a_byte_a_number_are_off_by_half_a_step_at_most(tmp_path: Path) -> None:
     large = nn.Linear(256, 64)
     save_part(tmp_path, KIND, {}, large.state_dict(), int8=True)
-    module = nn.Linear(256, 64)
-    fit(module, load_part(tmp_path, KIND))
+    module = built(lambda: nn.Linear(256, 64), load_part(tmp_path, KIND))
     steps = large.weight.abs().amax(dim=1, keepdim=True) / 127
     assert ((module.weight - large.weight).abs() <= 0.5001 * steps).all()
     assert torch.equal(module.bias, large.bias.half().float())

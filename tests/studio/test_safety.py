@@ -12,7 +12,7 @@ import pytest
 from fastapi.testclient import TestClient
 
 from saywhere.core.errors import InvalidValue
-from saywhere.studio.safety import HEADERS, Places
+from saywhere.studio.safety import HEADERS, Uploads
 from saywhere.studio.settings import Limits, StudioSettings
 from tests.studio.conftest import Gate, encoded, narrative, picture, png, refusal, upload, wav
 
@@ -270,23 +270,25 @@ async def test_a_length_that_is_too_long_is_refused_before_anything_is_read(clie
     assert replies[0]["status"] == 413
 
 
-async def _message(size: int) -> dict[str, Any]:
-    return {"type": "http.request", "body": bytes(size), "more_body": True}
-
-
 @pytest.mark.anyio
-async def test_few_large_bodies_are_held_at_a_time() -> None:
-    places = Places(1)
-    with (
-        places.meter(lambda: _message(60), 1_000, 100) as first,
-        places.meter(lambda: _message(60), 1_000, 100) as second,
-    ):
-        for receive in (first, second, first):
-            await receive()
-        assert places.free == 0
+async def test_few_large_bodies_are_held_at_a_time(tmp_path: Path) -> None:
+    uploads = Uploads(tmp_path, Limits(uploads=1, large_bytes=100))
+
+    def coming() -> Any:
+        parts = iter([{"type": "http.request", "body": bytes(60), "more_body": more} for more in (True, False)])
+
+        async def receive() -> dict[str, Any]:
+            return next(parts)
+
+        return receive
+
+    async with uploads.whole(coming(), 1_000) as first:
+        assert len((await first())["body"]) == 120
+        assert (uploads.free, uploads.spooled) == (0, 120)
         with pytest.raises(Exception, match="too many large files"):
-            await second()
-    assert places.free == 1
+            async with uploads.whole(coming(), 1_000):
+                pass
+    assert (uploads.free, uploads.spooled) == (1, 0)
 
 
 @pytest.fixture

@@ -44,7 +44,7 @@ class Told:
 
 
 def _detector(*says: Say, shifts: NDArray[np.float32] | None = None) -> Detector:
-    return Detector(Told(*says, shifts=shifts), "told", "0" * 64)
+    return Detector(Told(*says, shifts=shifts), COCO_CLASSES, "told", "0" * 64)
 
 
 def _anchor(y: float, x: float, side: float) -> int:
@@ -132,6 +132,11 @@ def test_a_box_is_claimed_by_the_places_that_fit_it() -> None:
     assert none.claims((0, 0, 1, 1), 2).tolist() == [0, 0]
 
 
+def test_a_detector_needs_a_name_for_each_kind() -> None:
+    with pytest.raises(InvalidValue, match="2, not one for each of COCO's 80"):
+        Detector(Told(), ("cat", "dog"), "told", "0" * 64)
+
+
 def test_proposals_that_do_not_fit_their_kinds_are_refused() -> None:
     with pytest.raises(InvalidValue, match="do not fit each other"):
         Proposals(np.zeros((2, 4), np.float32), np.zeros((2, 3), np.float32), ("cat", "dog"))
@@ -171,7 +176,7 @@ def test_the_real_detector_finds_the_pizza_and_torch_sees_what_openvino_does(
 ) -> None:
     photo = shared("data/coco_val/photos/000000032038.webp")
     pytest.importorskip("openvino")
-    fast, slow = (open_detector(runtime).find(photo) for runtime in ("openvino", "torch"))
+    fast, slow = (open_detector(runtime=runtime).find(photo) for runtime in ("openvino", "torch"))
     for seen in (fast, slow):
         assert seen.found[0].name == "pizza"
         assert len(seen.found) > 10

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from saywhere import limits
 from saywhere.assets.hub import local_folder
 from saywhere.core.errors import InvalidFile, require
 from saywhere.provenance import sha256_of
@@ -56,10 +57,10 @@ class Checkpoint:
         if self.model_type not in model_types:
             known = " or ".join(repr(name) for name in model_types)
             raise InvalidFile(self.folder, f"holds a {self.model_type!r}, not {known}", "is the prefix the right one?")
-        self.weights()
         transformers = require("transformers", needed_for=f"the encoder {self.source!r}", extra="models")
         from safetensors import SafetensorError
 
+        self._check_size(getattr(transformers, kind))
         try:
             with _quiet():
                 network, info = getattr(transformers, kind).from_pretrained(
@@ -76,6 +77,25 @@ class Checkpoint:
         if missing := sorted(info["missing_keys"]):
             raise InvalidFile(self.folder, f"lacks {len(missing)} tensors of {kind}, first {missing[0]!r}")
         return network.eval().requires_grad_(False)
+
+    def _check_size(self, kind: Any) -> None:
+        """Refuse a config that describes a larger network than the weights are, before anything is allocated."""
+        import torch
+
+        limits.check_config(self.config, self.folder / CONFIG)
+        held = sum(tensor.numel() for path in self.weights() for tensor in read_tensors(path).values())
+        try:
+            with _quiet(), torch.device("meta"):
+                described = kind._from_config(kind.config_class.from_pretrained(self.folder))
+        # A config may be wrong in any way, and transformers finds each at another place.
+        except Exception as error:
+            reason = f"does not describe a {kind.__name__}: {_first_line(error)}"
+            raise InvalidFile(self.folder / CONFIG, reason) from error
+        wanted = sum(parameter.numel() for parameter in described.parameters())
+        # One matrix may stand in two places.
+        if wanted > 2 * held:
+            reason = f"describes a network of {wanted:,} numbers, but its weights are {held:,}"
+            raise InvalidFile(self.folder / CONFIG, reason)
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,14 +133,22 @@ def find_checkpoint(source: str | Path, revision: str | None = None) -> Checkpoi
 def read_json(path: Path) -> dict[str, Any]:
     """The JSON object in a file."""
     try:
-        found = json.loads(path.read_bytes())
-    except OSError as error:
-        raise InvalidFile(path, f"cannot be opened: {error.strerror or error}") from error
+        found = json.loads(limits.read_whole(path), parse_constant=_no_constant)
+    except InvalidFile:
+        raise
     except (ValueError, RecursionError) as error:
         raise InvalidFile(path, f"is not JSON: {error}") from error
     if not isinstance(found, dict):
         raise InvalidFile(path, "is not a JSON object")
     return found
+
+
+def _no_constant(name: str) -> Any:
+    raise ValueError(f"{name} is not JSON")
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).strip().splitlines() or [type(error).__name__])[0]
 
 
 def read_tensors(path: str | Path) -> dict[str, Tensor]:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import sys
+import tempfile
 from typing import Annotated
 
 import typer
 
 import saywhere
+from saywhere.atomic import FULL
 from saywhere.cli import (
     answers,
     asking,
@@ -116,4 +118,11 @@ def main() -> None:
         app()
     except SaywhereError as error:
         err.print(f"error: {error}", markup=False, style="red")
+        sys.exit(2)
+    except OSError as error:
+        if error.errno not in FULL:
+            raise
+        where = error.filename or tempfile.gettempdir()
+        said = f"error: the disk is full: {where} (free some room; nothing is half-written)"
+        err.print(said, markup=False, style="red")
         sys.exit(2)

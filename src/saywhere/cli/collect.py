@@ -10,7 +10,7 @@ import typer
 from rich.table import Table
 
 from saywhere.cli.console import counted, err, out
-from saywhere.cli.studio import Browser, Host, Names, Port, Token, bound, page_address, run
+from saywhere.cli.studio import Browser, Host, Names, Port, TokenFile, bound, page_address, read_token, run
 from saywhere.core.errors import InvalidFile, MissingDependency, require
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ def serve(
     ] = 15.0,
     port: Port = 8765,
     host: Host = "127.0.0.1",
-    token: Token = "",
+    token_file: TokenFile = None,
     name: Names = None,
     browser: Browser = True,
 ) -> None:
@@ -60,6 +60,7 @@ def serve(
     from saywhere.studio.collect import ANSWERS, asked_levels, open_collection, write_collection
     from saywhere.studio.settings import StudioSettings
 
+    token = read_token(token_file)
     settings = StudioSettings(folder, host, port, token, tuple(name or ()), collection=folder, hold_s=60 * hold)
     levels = asked_levels(level or [], question or []) if level or question else None
     collection = open_collection(folder, levels=levels, annotators=annotators, title=title)
@@ -69,7 +70,7 @@ def serve(
         server, address = create_collect_app(settings), page_address(settings)
         out.print(f"saywhere collect: {address}", markup=False)
         err.print(f"Answers are kept in {folder / ANSWERS}. Ctrl-C ends the collection.", markup=False)
-        run(server, listening, address if browser else None)
+        run(server, listening, settings.limits, address if browser else None)
 
 
 def _with_photos(collection: Collection, folder: Path | None) -> Collection:

@@ -210,6 +210,8 @@ def show(
     """
     if output.suffix.lower() not in (".html", ".htm", ".png"):
         raise InvalidValue("--out", f"{output.name} is neither .html nor .png")
+    if photos is not None and not photos.is_dir():
+        raise InvalidFile(photos, "is not a folder of photos")
     folder = photos if photos is not None else file.parent
     if format_of(file, format).holds == "video narratives":
         from saywhere.cli.films import show_films

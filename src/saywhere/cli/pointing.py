@@ -17,6 +17,8 @@ from saywhere.core import Box, Frame, InvalidFile, InvalidValue, Mask, Narrative
 _RATE_HZ = 60.0
 _SPEED = 0.5
 """Fractions of the photo a second: the pace of a pointer along points typed without times."""
+_PIXELS_FROM = 2.0
+"""Fractions above this were meant as pixels."""
 _FINE = Frame.of_grid(64, 64)
 
 
@@ -57,7 +59,18 @@ class Pointing:
             raise InvalidValue(option, f"{text!r} holds NaN or infinity")
         # Two by two x and y; a third one of a trace is a time.
         units = [*self.unit, *self.unit] if count == 4 else [*self.unit, 1.0]
-        return [number / unit for number, unit in zip(numbers, units, strict=False)]
+        fractions = [number / unit for number, unit in zip(numbers, units, strict=False)]
+        if option != "--trace":
+            self._check_on_photo(option, text, fractions)
+        return fractions
+
+    def _check_on_photo(self, option: str, text: str, fractions: Sequence[float]) -> None:
+        """People overshoot the edge while they point, but nobody types a box that is not on the photo."""
+        if max(fractions) > _PIXELS_FROM and self.unit == (1.0, 1.0):
+            raise InvalidValue(option, f"{text!r} is not in fractions of the photo", "for pixels, add --pixels")
+        if self.unit != (1.0, 1.0) and not all(0 <= one <= 1 for one in fractions):
+            width, height = (int(side) for side in self.unit)
+            raise InvalidValue(option, f"{text!r} is not on the photo, which has {width} × {height} pixels")
 
     def _rows(self, option: str, text: str, count: int) -> NDArray[np.float64]:
         points = [self._row(option, part, count) for part in re.split(r"[;\s]+", text.strip("; \t")) if part]

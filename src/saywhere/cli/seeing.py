@@ -88,6 +88,15 @@ def caption(
         look = look.weighing(weighting)
     with busy("writing"):
         captions = look.captions(regions or [WholeImage()], _generation(loaded, beams), level)
+    # Said before it is drawn: on a full disk it is not lost.
+    if as_json:
+        values = [{"region": one.region.to_json(), **_caption_values(one)} for one in captions]
+        say_json(look, photo, level=level, captions=values)
+    else:
+        for one in captions:
+            out.print(f"{one.region.name}: {one}" if regions else str(one), markup=False)
+            for near in one.nearest if nearest else ():
+                out.print(f"    {near.cosine:.2f}  {near.sentence}", markup=False)
     if png is not None:
         from saywhere.plots.captions import draw_seen
         from saywhere.plots.seen import ShownPhoto
@@ -96,15 +105,6 @@ def caption(
         whole = None if regions else captions[0]
         about = loaded.name if level == "object" else f"{loaded.name}, {level}"
         save_png(draw_seen(ShownPhoto(look.image, photo.name, about, whole, tuple(captions if regions else ()))), png)
-    if as_json:
-        values = [{"region": one.region.to_json(), **_caption_values(one)} for one in captions]
-        say_json(look, photo, level=level, captions=values)
-        return
-    for one in captions:
-        out.print(f"{one.region.name}: {one}" if regions else str(one), markup=False)
-        if nearest:
-            for near in one.nearest:
-                out.print(f"    {near.cosine:.2f}  {near.sentence}", markup=False)
 
 
 def scene(
@@ -123,20 +123,20 @@ def scene(
     look = looked(loaded, photo, image)
     with busy("writing"):
         captions = [look.caption(level=level) for level in (loaded.levels if levels else ("scene",))]
+    if as_json:
+        values = [{"level": one.level, **_caption_values(one), "confidence": one.confidence} for one in captions]
+        say_json(look, photo, captions=values)
+    else:
+        width = max(len(one.level) for one in captions)
+        for one in captions:
+            name = f"{one.level:<{width}}  " if levels else ""
+            out.print(f"{name}{one.confidence:4.0%}  {one}", markup=False)
     if png is not None:
         from saywhere.plots.captions import draw_seen
         from saywhere.plots.seen import ShownPhoto
         from saywhere.plots.sheet import save_png
 
         save_png(draw_seen(ShownPhoto(look.image, photo.name, loaded.name, levels=tuple(captions))), png)
-    if as_json:
-        values = [{"level": one.level, **_caption_values(one), "confidence": one.confidence} for one in captions]
-        say_json(look, photo, captions=values)
-        return
-    width = max(len(one.level) for one in captions)
-    for one in captions:
-        name = f"{one.level:<{width}}  " if levels else ""
-        out.print(f"{name}{one.confidence:4.0%}  {one}", markup=False)
 
 
 def ground(
@@ -157,17 +157,17 @@ def ground(
     with busy("finding"):
         grounded = look.grounded(text)
     narrative = grounded.narrative(look.image_id, origin=look.model.name)
+    if as_json:
+        say_json(look, photo, text=text, words=_word_values(narrative, grounded.boxes.boxes_xyxy.tolist()))
+    else:
+        _say_places(grounded)
+    _write(narrative, output)
     if png is not None:
         from saywhere.plots.captions import draw_seen
         from saywhere.plots.seen import ShownPhoto
         from saywhere.plots.sheet import save_png
 
         save_png(draw_seen(ShownPhoto(look.image, photo.name, look.model.name, grounded=grounded)), png)
-    _write(narrative, output)
-    if as_json:
-        say_json(look, photo, text=text, words=_word_values(narrative, grounded.boxes.boxes_xyxy.tolist()))
-        return
-    _say_places(grounded)
 
 
 def narrate(
@@ -185,16 +185,16 @@ def narrate(
     look = looked(opened(model, "narrate"), photo, image)
     with busy("narrating"):
         narrative = look.narrate(most)
+    if as_json:
+        boxes = narrative.word_boxes().boxes_xyxy.tolist()
+        say_json(look, photo, text=narrative.caption, words=_word_values(narrative, boxes))
+    else:
+        out.print(narrative.caption, markup=False)
+    _write(narrative, output)
     if png is not None:
         from saywhere.plots import draw_narrative, save_png
 
         save_png(draw_narrative(look.image, narrative), png)
-    _write(narrative, output)
-    if as_json:
-        boxes = narrative.word_boxes().boxes_xyxy.tolist()
-        say_json(look, photo, text=narrative.caption, words=_word_values(narrative, boxes))
-        return
-    out.print(narrative.caption, markup=False)
 
 
 def opened(model: str, skill: str = "", *, texts: bool = True) -> LoadedModel:
@@ -245,7 +245,10 @@ def read_first(photo: Path) -> Image.Image:
     """The photo, upright. Read before anything heavy, so that a bad one is said at once."""
     from saywhere.vision import read_photo
 
-    return read_photo(photo)
+    image = read_photo(photo)
+    if (pictures := getattr(image, "pictures", 1)) > 1:
+        err.print(f"{photo.name} moves: the first of its {pictures:,} pictures is looked at", markup=False)
+    return image
 
 
 def _generation(model: LoadedModel, beams: int | None) -> GenerationConfig | None:

@@ -5,9 +5,13 @@ from __future__ import annotations
 import logging
 import os
 import socket
+import sys
+import tempfile
 import webbrowser
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import replace
+from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 from urllib.parse import quote
@@ -21,12 +25,16 @@ from saywhere.core.errors import InvalidFile, InvalidValue, require
 if TYPE_CHECKING:
     from fastapi import FastAPI
 
-    from saywhere.studio.settings import StudioSettings
+    from saywhere.studio.settings import Limits, StudioSettings
 
 # What every command that opens a port takes.
 Port = Annotated[int, typer.Option(min=0, max=65_535, help="Port to listen on; 0 takes any free one.")]
 Host = Annotated[str, typer.Option(help="Address to listen on. Other computers need a token.")]
-Token = Annotated[str, typer.Option(envvar="SAYWHERE_TOKEN", help="Secret that clients must send.")]
+TokenFile = Annotated[
+    Path | None,
+    typer.Option(help="File with the secret that clients must send; - reads it from standard input.", metavar="FILE"),
+]
+TOKEN_VARIABLE = "SAYWHERE_TOKEN"
 Names = Annotated[list[str] | None, typer.Option(help="Further host name of this computer. Can be repeated.")]
 Browser = Annotated[bool, typer.Option("--browser/--no-browser", help="Open the page in the browser.")]
 
@@ -38,7 +46,7 @@ def studio(
     ] = None,
     port: Port = 8765,
     host: Host = "127.0.0.1",
-    token: Token = "",
+    token_file: TokenFile = None,
     model: Annotated[
         str,
         typer.Option("--model", "-m", help="Model: a name, a folder, or owner/name on the hub."),
@@ -54,7 +62,16 @@ def studio(
         require(package, needed_for="the Studio", extra="studio")
     from saywhere.studio.settings import StudioSettings, default_folder
 
-    settings = StudioSettings(folder or default_folder(), host, port, token, tuple(name or ()), photos, videos, model)
+    settings = StudioSettings(
+        folder or default_folder(),
+        host,
+        port,
+        read_token(token_file),
+        tuple(name or ()),
+        photos=photos,
+        videos=videos,
+        model=model,
+    )
     loading.find(model)
     if photos is not None:
         _take(photos, settings)
@@ -98,29 +115,47 @@ def _serve(settings: StudioSettings, listening: socket.socket, browser: bool) ->
     address = page_address(settings)
     out.print(f"saywhere Studio: {address}", markup=False)
     err.print(f"Photos and narratives are kept in {settings.folder}. Ctrl-C ends the Studio.", markup=False)
-    run(create_app(settings), listening, address if browser else None)
+    run(create_app(settings), listening, settings.limits, address if browser else None)
 
 
-def run(app: FastAPI, listening: socket.socket, opened: str | None) -> None:
+def read_token(path: Path | None) -> str:
+    """The token of a file, or else of $SAYWHERE_TOKEN; empty if there is none. On the command line all would see it."""
+    if path is None:
+        return os.environ.get(TOKEN_VARIABLE, "")
+    try:
+        return (sys.stdin.readline() if str(path) == "-" else path.read_text(encoding="utf-8")).strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise InvalidFile(path, f"cannot be read: {getattr(error, 'strerror', None) or error}") from error
+
+
+def run(app: FastAPI, listening: socket.socket, limits: Limits, opened: str | None) -> None:
     """Serve until Ctrl-C. opened: an address to open in the browser first."""
-    import uvicorn
+    from saywhere.studio.connections import server_of
 
     logging.basicConfig(level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s")
-    if opened is not None:
-        webbrowser.open(opened)
-    server = uvicorn.Server(
-        uvicorn.Config(
-            app,
-            log_config=None,
-            access_log=False,
-            server_header=False,
-            proxy_headers=False,
-            timeout_graceful_shutdown=3,
-        )
-    )
-    # Ctrl-C is the way to end it: nothing went wrong.
-    with suppress(KeyboardInterrupt):
-        server.run(sockets=[listening])
+    with entrance(opened) as page:
+        if page is not None:
+            open_browser(page)
+        # Ctrl-C is the way to end it: nothing went wrong.
+        with suppress(KeyboardInterrupt):
+            server_of(app, limits).run(sockets=[listening])
+
+
+@contextmanager
+def entrance(address: str | None) -> Iterator[str | None]:
+    """What to hand to a browser: an address with a token by way of a page that only this user can read, because the
+    browser's command line is there for all to see."""
+    if address is None or "?token=" not in address:
+        yield address
+        return
+    with tempfile.NamedTemporaryFile("w", prefix="saywhere-", suffix=".html", encoding="utf-8") as file:
+        file.write(f'<!doctype html><meta http-equiv="refresh" content="0; url={escape(address)}">')
+        file.flush()
+        yield f"file://{file.name}"
+
+
+def open_browser(page: str) -> None:
+    webbrowser.open(page)
 
 
 def page_address(settings: StudioSettings) -> str:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from saywhere.cli.console import err, out
-from saywhere.cli.studio import Browser, Host, Names, Port, Token, bound, page_address, run
+from saywhere.cli.studio import Browser, Host, Names, Port, TokenFile, bound, page_address, read_token, run
 from saywhere.core.errors import require
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ def serve(
     folder: Folder,
     port: Port = 8765,
     host: Host = "127.0.0.1",
-    token: Token = "",
+    token_file: TokenFile = None,
     name: Names = None,
     browser: Browser = True,
 ) -> None:
@@ -39,13 +39,13 @@ def serve(
     from saywhere.studio.settings import StudioSettings
     from saywhere.studio.study import RATINGS
 
-    settings = StudioSettings(folder, host, port, token, tuple(name or ()), study=folder)
+    settings = StudioSettings(folder, host, port, read_token(token_file), tuple(name or ()), study=folder)
     with bound(settings) as listening:
         settings = replace(settings, port=listening.getsockname()[1])
         server, address = create_study_app(settings), page_address(settings)
         out.print(f"saywhere study: {address}", markup=False)
         err.print(f"Answers are kept in {folder / RATINGS}. Ctrl-C ends the study.", markup=False)
-        run(server, listening, address if browser else None)
+        run(server, listening, settings.limits, address if browser else None)
 
 
 @app.command()

@@ -99,18 +99,35 @@ def word_boxes(words: Sequence[Word], trace: Trace, reach_s: float = REACH_S) ->
     boxes = np.full((len(words), 4), np.nan)
     if not len(trace) or not words:
         return WordBoxes(boxes)
-    starts_s = np.array([word.start_s for word in words])
-    ends_s = np.array([word.end_s for word in words])
-    first = np.searchsorted(trace.times_s, starts_s, side="left")
-    stop = np.searchsorted(trace.times_s, ends_s, side="left")
-    stop[-1] = np.searchsorted(trace.times_s, ends_s[-1], side="right")
-    touched = stop > first
-    spans = np.column_stack([first[touched], stop[touched]])
-    boxes[touched] = _bounds(trace.xy, spans)
-    missing = np.flatnonzero(~touched)
-    place = _place_near(trace, (starts_s + ends_s)[missing] / 2, reach_s)
-    boxes[missing] = np.concatenate([place, place], axis=1)
+    times_s = np.array([(word.start_s, word.end_s) for word in words])
+    spans = _spans(times_s, trace)
+    touched = spans[:, 1] > spans[:, 0]
+    boxes[touched] = _bounds(trace.xy, spans[touched])
+    place = _place_near(trace, times_s[~touched].mean(axis=1), reach_s)
+    boxes[~touched] = np.concatenate([place, place], axis=1)
     return WordBoxes(np.clip(boxes, 0, 1))
+
+
+def located_words(times_s: Floats, trace: Trace, reach_s: float = REACH_S) -> Bools:
+    """(n,) which words `word_boxes` would find a place for. times_s: (n, 2) their windows.
+
+    >>> located_words(np.array([[0.0, 1.0], [5.0, 6.0]]), Trace([(0.1, 0.2, 0.0), (0.3, 0.4, 0.5)])).tolist()
+    [True, False]
+    """
+    if not len(trace) or not len(times_s):
+        return np.zeros(len(times_s), dtype=bool)
+    spans = _spans(times_s, trace)
+    located: Bools = spans[:, 1] > spans[:, 0]
+    if not located.all():
+        located[~located] = ~np.isnan(_place_near(trace, times_s[~located].mean(axis=1), reach_s)[:, 0])
+    return located
+
+
+def _spans(times_s: Floats, trace: Trace) -> Ints:
+    """(n, 2) first and stop of the points in each window; the last window is closed."""
+    spans = np.searchsorted(trace.times_s, times_s, side="left")
+    spans[-1, 1] = np.searchsorted(trace.times_s, times_s[-1, 1], side="right")
+    return spans
 
 
 def _bounds(xy: Floats, spans: Ints) -> Floats:

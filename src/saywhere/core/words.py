@@ -10,6 +10,7 @@ from itertools import pairwise
 import numpy as np
 
 from saywhere.core.errors import InvalidValue
+from saywhere.core.types import Floats
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +89,20 @@ def split_words(utterances: Sequence[Utterance]) -> tuple[Word, ...]:
     return tuple(words)
 
 
+def word_times(utterances: Sequence[Utterance]) -> Floats:
+    """(n, 2) the windows of `split_words` alone, which is much faster where every utterance is one word with a length.
+
+    >>> word_times([Utterance("red cup", 1.0, 2.0)]).tolist()
+    [[1.0, 1.5], [1.5, 2.0]]
+    """
+    times = np.array([(one.start_s, one.end_s) for one in utterances], dtype=np.float64).reshape(-1, 2)
+    times[:-1, 1] = np.minimum(times[:-1, 1], times[1:, 0])
+    if (times[:, 1] > times[:, 0]).all() and all(len(one.text.split()) == 1 for one in utterances):
+        return times
+    words = split_words(utterances)
+    return np.array([(word.start_s, word.end_s) for word in words], dtype=np.float64).reshape(-1, 2)
+
+
 @dataclass(slots=True)
 class _Run:
     """One utterance with a length, or neighbouring ones without. lends_s: what it gives to each neighbour in need."""
@@ -119,6 +134,8 @@ def _runs(spoken: Sequence[Utterance]) -> list[_Run]:
 
 
 def _share(texts: Sequence[str], start_s: float, end_s: float) -> list[Word]:
+    if len(texts) == 1:
+        return [Word(texts[0], start_s, end_s)]
     letters = [sum(c.isalnum() for c in text) or 1 for text in texts]
     cuts = start_s + (end_s - start_s) * np.cumsum([0, *letters]) / sum(letters)
     times = [start_s, *cuts[1:-1].tolist(), end_s]

@@ -10,8 +10,9 @@ from typing import BinaryIO, cast
 
 from saywhere.core.errors import InvalidFile
 from saywhere.formats.record import InvalidRecord, excerpt
+from saywhere.limits import MOST, read_at_most
 
-MAX_LINE_BYTES = 64 * 2**20
+MAX_LINE_BYTES = MOST["bytes of a line"]
 _CHUNK = 2**20
 _GZIP_MAGIC = b"\x1f\x8b"
 
@@ -60,16 +61,13 @@ def _skip_line(file: BinaryIO, part: bytes) -> None:
         part = file.readline(_CHUNK)
 
 
-def read_bytes(path: str | Path, max_bytes: int = 8 * 2**30) -> bytes:
+def read_bytes(path: str | Path, max_bytes: int = MOST["bytes of a file"]) -> bytes:
     """The whole file, unpacked if it is gzip."""
     with open_bytes(path) as file:
         try:
-            content = file.read(max_bytes + 1)
+            return read_at_most(file, max_bytes, path)
         except (EOFError, OSError, zlib.error) as error:
             raise InvalidFile(path, f"the compressed file is cut off or damaged: {error}") from error
-    if len(content) > max_bytes:
-        raise InvalidFile(path, f"is larger than {max_bytes / 2**30:.0f} GiB")
-    return content
 
 
 _PHOTO_SUFFIXES = (".jpg", ".jpeg", ".png", ".webp", ".JPG", ".PNG")

@@ -94,7 +94,7 @@ def _table_faults(
         yield from _name_faults(table, next(iter(structs.values())), section)
     elif structs:
         tag_field = str(next(iter(structs.values())).__struct_config__.tag_field)
-        if table.get(tag_field) in structs:
+        if isinstance(table.get(tag_field), str) and table[tag_field] in structs:
             yield from _name_faults(table, structs[table[tag_field]], section)
         elif tag_field in table:
             tag = table[tag_field]

@@ -4,23 +4,26 @@ from __future__ import annotations
 
 import base64
 import binascii
-import io
 import os
-import zipfile
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
+from functools import cached_property
 from pathlib import Path
-from typing import Any, BinaryIO, ClassVar
+from typing import Any, BinaryIO
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from saywhere.core.errors import InvalidFile, UnknownName, require
+from saywhere import limits
+from saywhere.core.errors import InvalidFile, UnknownName
+from saywhere.models.h5_file import H5File
+from saywhere.models.lmdb_file import LmdbFile
+from saywhere.store.arrays import FEATURES, NPY, ZIP, npy_array, npz_arrays
 
 Record = Mapping[str, NDArray[np.generic]]
 
-_ZIP, _NPY, _LZ4 = b"PK\x03\x04", b"\x93NUMPY", b"\x04\x22\x4d\x18"
+_LZ4 = b"\x04\x22\x4d\x18"
 _RAW_HEADER = 8
 # Columns of the two tsv layouts there are: the detector's own, and LXMERT's with classes and attributes.
 _TSV_COLUMNS = {
@@ -33,6 +36,7 @@ _TSV_COLUMNS = {
 _H5_STACKS = {"features": ("image_features", "features"), "boxes": ("image_bb", "boxes")}
 _FLAT = "_features"
 _H5_IDS = ("image_ids", "image_id", "ids")
+_KINDS_READ = "biufSU"
 
 
 class Records(ABC):
@@ -94,136 +98,78 @@ class FolderRecords(Records):
         file = self._file(image_id)
         if file is None:
             raise self.missing(image_id)
-        return arrays_in(file.read_bytes(), file)
+        return arrays_in(limits.read_whole(file, FEATURES), file)
 
 
 class H5Records(Records):
     """HDF5 in one of three layouts: a group or data set for each id, `id_features` and `id_boxes`, or stacks with ids.
 
-    A stack of ids is named `image_ids`, the others `image_features` and `image_bb`.
+    A stack of ids is named `image_ids`, the others `image_features` and `image_bb`. A file that keeps numbers in other
+    files, or links to them, is refused: it would read whatever is on this computer.
     """
 
-    def _open(self) -> Any:
-        h5py = require("h5py", needed_for="reading features from HDF5", extra="models")
-        try:
-            return h5py.File(self.path, "r")
-        except OSError as error:
-            raise InvalidFile(self.path, f"cannot be opened as HDF5: {error}") from error
+    def _open(self) -> H5File:
+        return H5File(self.path)
 
-    def __init__(self, path: str | Path) -> None:
-        super().__init__(path)
-        self._places: dict[str, int] | None = None
-        self._parts: dict[str, list[str]] | None = None
-
+    @cached_property
     def _index(self) -> dict[str, int] | None:
-        """Place of each id in stacked data sets, if this file has those; read once."""
-        if self._places is None:
-            name = next((name for name in _H5_IDS if name in self.handle), None)
-            if name is None:
-                return None
-            ids = np.asarray(self.handle[name]).tolist()
-            self._places = {one.decode() if isinstance(one, bytes) else str(one): i for i, one in enumerate(ids)}
-        return self._places
+        """Place of each id in stacked data sets, if this file has those."""
+        name = next((name for name in _H5_IDS if name in self.handle), None)
+        return None if name is None else {one: row for row, one in enumerate(self.handle.texts(name))}
 
+    @cached_property
     def _flat(self) -> dict[str, list[str]]:
         """Names of the data sets of each id in the layout `id_features`; listed once, for a file may hold many."""
-        if self._parts is None:
-            names = list(self.handle)
-            self._parts = {name.removesuffix(_FLAT): [] for name in names if name.endswith(_FLAT)}
-            for name in names:
-                image_id = name.rpartition("_")[0]
-                # What follows the id may have underscores of its own: id_image_w.
-                while image_id and image_id not in self._parts:
-                    image_id = image_id.rpartition("_")[0]
-                if image_id:
-                    self._parts[image_id].append(name)
-        return self._parts
+        names = self.handle.names()
+        parts: dict[str, list[str]] = {name.removesuffix(_FLAT): [] for name in names if name.endswith(_FLAT)}
+        for name in names:
+            image_id = name.rpartition("_")[0]
+            # What follows the id may have underscores of its own: id_image_w.
+            while image_id and image_id not in parts:
+                image_id = image_id.rpartition("_")[0]
+            if image_id:
+                parts[image_id].append(name)
+        return parts
 
     def ids(self) -> Iterator[str]:
-        index = self._index()
-        if index is not None:
-            return iter(index)
-        return iter(sorted(self._flat()) or sorted(self.handle))
+        if self._index is not None:
+            return iter(self._index)
+        return iter(sorted(self._flat) or self.handle.names())
 
     def __contains__(self, image_id: str) -> bool:
-        index = self._index()
-        return image_id in (index if index is not None else self.handle) or f"{image_id}{_FLAT}" in self.handle
+        known = self.handle if self._index is None else self._index
+        return image_id in known or f"{image_id}{_FLAT}" in self.handle
 
     def read(self, image_id: str) -> Record:
-        file, index = self.handle, self._index()
+        file, index = self.handle, self._index
         if index is not None:
             if image_id not in index:
                 raise self.missing(image_id)
-            names = {k: next((n for n in stack if n in file), None) for k, stack in _H5_STACKS.items()}
-            return {kind: np.asarray(file[name][index[image_id]]) for kind, name in names.items() if name}
-        if parts := self._flat().get(image_id):
-            return {name.removeprefix(f"{image_id}_"): np.asarray(file[name]) for name in parts}
+            stacks = {kind: next((n for n in stack if n in file), None) for kind, stack in _H5_STACKS.items()}
+            return {kind: file.row(name, index[image_id]) for kind, name in stacks.items() if name}
+        if parts := self._flat.get(image_id):
+            return {name.removeprefix(f"{image_id}_"): file.array(name) for name in parts}
         if image_id not in file:
             raise self.missing(image_id)
-        found = file[image_id]
-        if hasattr(found, "keys"):
-            return {name: np.asarray(found[name]) for name in found}
-        return {"arr_0": np.asarray(found)}
-
-
-class _SharedEnvironment:
-    """An LMDB environment, which a process can open only once: all readers of a file share it, the last one closes it.
-
-    A forked process inherits an environment that it must not use: it is closed there, and opened anew.
-    """
-
-    _open: ClassVar[dict[Path, _SharedEnvironment]] = {}
-
-    def __init__(self, path: Path) -> None:
-        lmdb = require("lmdb", needed_for="reading features from LMDB", extra="models")
-        try:
-            self.environment = lmdb.open(str(path), subdir=path.is_dir(), readonly=True, lock=False, readahead=False)
-        except lmdb.Error as error:
-            raise InvalidFile(path, f"cannot be opened as LMDB: {error}") from error
-        self.path, self.process, self.readers = path, os.getpid(), 0
-
-    @classmethod
-    def of(cls, path: Path) -> _SharedEnvironment:
-        shared = cls._open.get(path)
-        if shared is not None and shared.process != os.getpid():
-            shared.environment.close()
-            shared = None
-        if shared is None:
-            shared = cls._open[path] = cls(path)
-        shared.readers += 1
-        return shared
-
-    def begin(self) -> Any:
-        return self.environment.begin()
-
-    def close(self) -> None:
-        self.readers -= 1
-        if not self.readers:
-            self.environment.close()
-            del self._open[self.path]
+        if file.is_group(image_id):
+            return {name: file.array(f"{image_id}/{name}") for name in file.names(image_id)}
+        return {"arr_0": file.array(image_id)}
 
 
 class LmdbRecords(Records):
     """LMDB with an id for each key, and as value npz, npy, msgpack, or raw float32 after two lengths."""
 
-    def _open(self) -> _SharedEnvironment:
-        return _SharedEnvironment.of(self.path.resolve())
+    def _open(self) -> LmdbFile:
+        return LmdbFile(self.path)
 
     def ids(self) -> Iterator[str]:
-        with self.handle.begin() as transaction:
-            for key in transaction.cursor().iternext(values=False):
-                yield bytes(key).decode("utf-8", errors="replace")
-
-    def _value(self, image_id: str) -> bytes | None:
-        with self.handle.begin() as transaction:
-            value = transaction.get(image_id.encode())
-        return None if value is None else bytes(value)
+        return (key.decode("utf-8", errors="replace") for key in self.handle)
 
     def __contains__(self, image_id: str) -> bool:
-        return self._value(image_id) is not None
+        return self.handle.get(image_id.encode()) is not None
 
     def read(self, image_id: str) -> Record:
-        value = self._value(image_id)
+        value = self.handle.get(image_id.encode())
         if value is None:
             raise self.missing(image_id)
         return arrays_in(value, f"{self.path}, image {image_id!r}")
@@ -247,12 +193,20 @@ class TsvRecords(Records):
         if self._starts is None:
             self._starts = {}
             self.handle.seek(0)
-            start = 0
-            for number, line in enumerate(self.handle, 1):
+            start = number = 0
+            while line := self._line():
+                number += 1
                 if not line.isspace():
                     self._starts[line.split(b"\t", 1)[0].decode("utf-8", errors="replace")] = (number, start)
                 start += len(line)
         return self._starts
+
+    def _line(self) -> bytes:
+        most = limits.MOST[FEATURES]
+        line: bytes = self.handle.readline(most + 1)
+        if len(line) > most:
+            raise InvalidFile(self.path, f"has a line longer than {most:,} bytes")
+        return line
 
     def ids(self) -> Iterator[str]:
         return iter(self._index())
@@ -265,7 +219,7 @@ class TsvRecords(Records):
             raise self.missing(image_id)
         number, start = self._index()[image_id]
         self.handle.seek(start)
-        fields = self.handle.readline().rstrip(b"\r\n").split(b"\t")
+        fields = self._line().rstrip(b"\r\n").split(b"\t")
         columns = _TSV_COLUMNS.get(len(fields))
         if columns is None:
             raise InvalidFile(self.path, f"line {number}: {len(fields)} columns, not 6 or 10")
@@ -290,8 +244,10 @@ def arrays_in(content: bytes, where: object) -> Record:
     Raw: two little-endian uint32 (regions R, size F), then R · F features and R · 4 boxes. Pickles are refused: loading
     one runs whatever code is in it.
     """
-    if content.startswith((_ZIP, _NPY)):
-        return _numpy_arrays(content, where)
+    if content.startswith(ZIP):
+        return npz_arrays(content, where)
+    if content.startswith(NPY):
+        return {"arr_0": npy_array(content, where)}
     if content[:1] == b"\x80" and content[1:2] and content[1] <= 5:
         raise InvalidFile(where, "is a pickle, which saywhere never opens", "write it anew as npz")
     if content.startswith(_LZ4):
@@ -305,22 +261,12 @@ def arrays_in(content: bytes, where: object) -> Record:
         }
     try:
         found = msgspec.msgpack.decode(content)
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
         reason = "is neither npz, npy, msgpack nor raw float32 with its two lengths"
         raise InvalidFile(where, reason, "pickles are not opened") from error
     if not isinstance(found, dict):
         raise InvalidFile(where, f"is a msgpack {type(found).__name__}, not a map of arrays")
     return {_text(name): _msgpack_array(value, where) for name, value in found.items()}
-
-
-def _numpy_arrays(content: bytes, where: object) -> Record:
-    try:
-        loaded = np.load(io.BytesIO(content), allow_pickle=False)
-        return {"arr_0": loaded} if isinstance(loaded, np.ndarray) else {name: loaded[name] for name in loaded.files}
-    except (ValueError, OSError, EOFError, KeyError, zipfile.BadZipFile) as error:
-        raise InvalidFile(
-            where, f"cannot be read: {error}", "arrays of objects are pickles, and are not opened"
-        ) from error
 
 
 def _msgpack_array(value: object, where: object) -> NDArray[np.generic]:
@@ -329,10 +275,13 @@ def _msgpack_array(value: object, where: object) -> NDArray[np.generic]:
         if isinstance(value, dict):
             parts = {_text(name): part for name, part in value.items()}
             kind = np.dtype(_text(parts["type"]))
-            return np.frombuffer(parts["data"], dtype=kind).reshape(parts["shape"])
-        array = np.asarray(value)
-    except (KeyError, TypeError, ValueError) as error:
+            array = np.frombuffer(parts["data"], dtype=kind).reshape(parts["shape"])
+        else:
+            array = np.asarray(value)
+    except (KeyError, TypeError, ValueError, OverflowError, SyntaxError) as error:
         raise InvalidFile(where, f"holds an array that cannot be read: {error}") from error
+    if array.dtype.kind not in _KINDS_READ:
+        raise InvalidFile(where, f"holds an array of {array.dtype}, not of numbers or texts")
     return array
 
 

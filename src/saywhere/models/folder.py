@@ -10,15 +10,17 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 from safetensors.torch import save as save_tensors
 from torch import Tensor, nn
+from torch.overrides import TorchFunctionMode
 
+from saywhere import limits
 from saywhere.assets.checkpoint import CONFIG, BaseModel, read_json, read_tensors
 from saywhere.assets.hub import local_folder
 from saywhere.atomic import write_atomic
@@ -33,6 +35,8 @@ _STEP = ".step"
 _LARGEST_BYTE, _SMALLEST_STEP = 127, 1e-12
 _KEYS = {"model", "format", "config", "files"}
 _HUB_FILES = ("*.json", "*.safetensors", "*.txt")
+_DRAWING = (Tensor.normal_, Tensor.uniform_, nn.init.normal_, nn.init.uniform_, nn.init.kaiming_uniform_)
+_Module = TypeVar("_Module", bound=nn.Module)
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,23 +98,58 @@ def load_part(source: str | Path, kind: str, revision: str | None = None) -> Sav
     """A part from a folder, or from the hub if there is no such folder and the source is "owner/name"."""
     folder = local_folder(source, _HUB_FILES, revision)
     description = _description(folder / CONFIG, kind)
+    paths = {name: limits.inside(folder, name) for name in description["files"]}
     for name, digest in description["files"].items():
-        if _digest(folder / name) != digest:
-            raise InvalidFile(folder / name, f"is not the file that {CONFIG} was written for", "was the save cut off?")
-    files = {name: (folder / name).read_bytes() for name in description["files"] if name != WEIGHTS}
-    return SavedPart(
-        folder, description["config"], _out_of_bytes(folder, read_tensors(folder / WEIGHTS)), files, description["base"]
-    )
+        if _digest(paths[name]) != digest:
+            raise InvalidFile(paths[name], f"is not the file that {CONFIG} was written for", "was the save cut off?")
+    files = {name: limits.read_whole(path) for name, path in paths.items() if name != WEIGHTS}
+    stored = _out_of_bytes(folder, read_tensors(paths[WEIGHTS]))
+    largest = max((side for tensor in stored.values() for side in tensor.shape), default=0)
+    limits.check_config(description["config"], folder / CONFIG, largest)
+    return SavedPart(folder, description["config"], stored, files, description["base"])
 
 
-def fit(module: nn.Module, part: SavedPart) -> None:
-    """Put a part's tensors into a module that must have exactly these; with a base, the module may hold more."""
+def built(make: Callable[[], _Module], part: SavedPart) -> _Module:
+    """The module that `make` makes, with a part's tensors; it must have exactly these, and with a base at least these.
+
+    It is first made without memory: numbers in a config that the file does not bear out allocate nothing.
+    """
+    if part.base is None:
+        with _Undrawn(without_memory=True):
+            _check_fit(make(), part)
+        with _Undrawn():
+            module = make()
+    else:
+        module = make()
+    _check_fit(module, part)
+    module.load_state_dict(part.stored, strict=part.base is None)
+    return module
+
+
+class _Undrawn(TorchFunctionMode):
+    """Leaves out first values, which those of the file replace. without_memory: parameters get none.
+
+    Not all of it happens on torch's "meta" device: arithmetic there makes torch import its compiler, for seconds.
+    """
+
+    def __init__(self, *, without_memory: bool = False) -> None:
+        super().__init__()
+        self._without_memory = without_memory
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        given = kwargs or {}
+        if func in _DRAWING:
+            return args[0] if args else given["tensor"]
+        if func is torch.empty and self._without_memory:
+            given = given | {"device": "meta"}
+        return func(*args, **given)
+
+
+def _check_fit(module: nn.Module, part: SavedPart) -> None:
     expected = {name: tuple(tensor.shape) for name, tensor in module.state_dict().items()}
     shapes = {name: tuple(tensor.shape) for name, tensor in part.stored.items()}
-    fits = shapes == expected if part.base is None else shapes.items() <= expected.items()
-    if not fits:
+    if not (shapes == expected if part.base is None else shapes.items() <= expected.items()):
         raise InvalidFile(part.folder / WEIGHTS, f"does not hold the parameters that {CONFIG} describes")
-    module.load_state_dict(part.stored, strict=part.base is None)
 
 
 def push_part(folder: str | Path, repo_id: str, *, private: bool = True, api: Any = None) -> None:
@@ -147,6 +186,8 @@ def _out_of_bytes(folder: Path, stored: dict[str, Tensor]) -> dict[str, Tensor]:
         raise InvalidFile(folder / WEIGHTS, f"holds the steps of {min(absent)!r}, but not the numbers")
     whole = {name: tensor for name, tensor in stored.items() if not name.endswith(_STEP)}
     for name, step in steps.items():
+        if not stored[name].ndim or step.shape != stored[name].shape[:1]:
+            raise InvalidFile(folder / WEIGHTS, f"has not one step for each row of {name!r}")
         whole[name] = stored[name].float() * step.view(-1, *[1] * (stored[name].ndim - 1))
     return whole
 

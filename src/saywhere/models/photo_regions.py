@@ -61,9 +61,9 @@ def open_eye(source: RegionSource | None, folder: str | Path) -> RegionEye:
         reason = f"the regions that it learnt from are {what}, so it cannot look at photos"
         raise InvalidFile(folder, reason, hint)
     if source.model:
-        from saywhere.models.registry import open_model, packaged
+        from saywhere.models.registry import open_model, seer_of
 
-        return ModelEye(open_model(packaged(source.model)))
+        return ModelEye(open_model(seer_of(source.model, folder)))
     return EncoderEye(reopened(source))
 
 

@@ -7,13 +7,17 @@ regions.json    {"encoder": {…}}   an encoder's patches, as `saywhere look` ke
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import msgspec
 
+from saywhere import limits
 from saywhere.atomic import write_atomic
 from saywhere.core.errors import InvalidFile
 from saywhere.models.folder import SOURCE
+
+_ENCODER = re.compile(r"(\d+_)?encoder")
 
 
 class RegionSource(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
@@ -26,7 +30,7 @@ class RegionSource(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unkno
     @property
     def encoder_names(self) -> list[str]:
         """The names of the encoders; several that are joined have theirs under 0_encoder, 1_encoder …"""
-        return [str(name) for key, name in sorted(self.encoder.items()) if key.removeprefix(f"{key[0]}_") == "encoder"]
+        return [str(name) for key, name in sorted(self.encoder.items()) if _ENCODER.fullmatch(key)]
 
     @property
     def has_detector(self) -> bool:
@@ -47,7 +51,8 @@ def read_source(folder: str | Path) -> RegionSource | None:
     path = Path(folder) / SOURCE
     if not path.is_file():
         return None
+    content = limits.read_whole(path)
     try:
-        return msgspec.json.decode(path.read_bytes(), type=RegionSource)
-    except (OSError, msgspec.MsgspecError) as error:
+        return msgspec.json.decode(content, type=RegionSource)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise InvalidFile(path, f"does not say where regions come from: {error}") from error

@@ -6,13 +6,14 @@ config.json   one network; "model" names its kind, as `saywhere export` writes i
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from importlib import import_module
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+from saywhere import limits
+from saywhere.assets.checkpoint import read_json
 from saywhere.core.errors import InvalidFile, InvalidValue, UnknownName
 from saywhere.models.face import Model
 
@@ -90,11 +91,7 @@ def _described(folder: Path) -> str:
     """The kind of network that a folder's config.json names."""
     if not (folder / CONFIG).is_file():
         raise InvalidFile(folder, f"is not a model: there is neither {SEER} nor {CONFIG} in it")
-    try:
-        described = json.loads((folder / CONFIG).read_bytes())
-    except (OSError, ValueError, RecursionError) as error:
-        raise InvalidFile(folder / CONFIG, f"cannot be read: {error}") from error
-    kind = described.get("model") if isinstance(described, dict) else None
+    kind = read_json(folder / CONFIG).get("model")
     if not isinstance(kind, str):
         raise InvalidFile(folder / CONFIG, "does not say which kind of model it describes")
     return kind
@@ -112,9 +109,19 @@ def embedded() -> Path:
     return folder
 
 
-def packaged(name: str) -> Path:
-    """The folder of a model that another one names: the one that comes with the package, or any folder."""
-    return embedded() if name == BASE else Path(name)
+def seer_of(name: str, folder: str | Path) -> Path:
+    """The seer that the model in a folder names: the one that comes with the package, or one inside that folder."""
+    if name == BASE:
+        return embedded()
+    try:
+        found = limits.inside(folder, name)
+    except InvalidFile as error:
+        hint = "copy the seer that its regions come from into this folder, and name it so in regions.json"
+        raise InvalidFile(error.path, error.reason, hint) from error
+    # A model that reads what another one sees could go on so for ever.
+    if not (found / SEER).is_file():
+        raise InvalidFile(found, f"is not a seer: there is no {SEER} in it")
+    return found
 
 
 def open_model(folder: Path, part: str = "") -> Model:

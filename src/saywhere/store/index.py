@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from saywhere import limits
 from saywhere.atomic import write_atomic
 from saywhere.core.errors import InvalidFile, InvalidValue
 from saywhere.store.shard import KEY, check_kind
@@ -58,15 +59,22 @@ def read_index(folder: Path) -> Index:
     """The index of a store; InvalidFile for a folder that is none, or one of another version."""
     path = folder / INDEX
     try:
-        raw = path.read_bytes()
-    except OSError as error:
-        raise InvalidFile(folder, f"is not a store: {INDEX}: {error.strerror or error}") from error
+        raw = limits.read_whole(path, "bytes of a file")
+    except InvalidFile as error:
+        raise InvalidFile(folder, f"is not a store: {INDEX} {error.reason}") from error
     try:
         head = msgspec.json.decode(raw, type=dict[str, Any])
         if head.get("format") != _FORMAT:
             raise InvalidFile(path, "is not the index of a store")
         if head.get("version") != _VERSION:
             raise InvalidFile(path, f"is of version {head.get('version')}, not {_VERSION}", "prepare the data anew")
-        return msgspec.convert(head, Index)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        index = msgspec.convert(head, Index)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise InvalidFile(path, f"is not the index of a store: {error}") from error
+    for entry in index.shards:
+        limits.inside(folder, entry.file)
+        if entry.rows < 0 or entry.bytes < 0:
+            raise InvalidFile(path, f"{entry.file} cannot have {entry.rows} rows and {entry.bytes} bytes")
+    for kind in index.fields.values():
+        check_kind(kind)
+    return index

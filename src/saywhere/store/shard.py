@@ -180,7 +180,10 @@ class Shard:
         return [self.key(number) for number in range(self._rows)]
 
     def key(self, number: int) -> str:
-        return self.raw(number, KEY).decode("utf-8", "surrogatepass")
+        try:
+            return self.raw(number, KEY).decode("utf-8", "surrogatepass")
+        except UnicodeDecodeError as error:
+            raise self._damaged(number, KEY, error) from error
 
     def value(self, number: int, field: str) -> Any:
         """An array, bytes or what JSON gives, by the field's kind; None where the row has none."""
@@ -189,7 +192,13 @@ class Shard:
         array, kind = self.array(number, field), self.fields[field]
         if array is None or kind not in (BYTES, JSON):
             return array
-        return array.tobytes() if kind == BYTES else msgspec.json.decode(array.data)
+        try:
+            return array.tobytes() if kind == BYTES else msgspec.json.decode(array.data)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+            raise self._damaged(number, field, error) from error
+
+    def _damaged(self, number: int, field: str, error: Exception) -> InvalidFile:
+        return InvalidFile(self.path, f"row {number} has a damaged {field!r}: {error}", "copy or prepare it anew")
 
     def array(self, number: int, field: str) -> Array | None:
         """A value as it lies in the file; bytes and JSON as uint8."""

@@ -15,6 +15,7 @@ from starlette.exceptions import HTTPException as PlainHttpException
 from starlette.requests import ClientDisconnect
 
 from saywhere.assets.registry import AssetUnavailable
+from saywhere.atomic import DiskFull
 from saywhere.core.errors import InvalidFile, InvalidValue, MissingDependency, SaywhereError, UnknownName
 from saywhere.models.face import MissingSkill
 
@@ -74,6 +75,9 @@ def reply_to(error: Exception) -> JSONResponse:
         )
     if isinstance(error, MissingDependency | AssetUnavailable):
         return error_reply(503, "not_installed", str(error), error.how_to_get)
+    if isinstance(error, DiskFull):
+        log.error("the disk is full: %s", error)
+        return error_reply(507, "disk_full", "the Studio's disk is full; nothing was kept", "free some room on it")
     if isinstance(error, InvalidFile):
         log.error("a file of the studio is damaged: %s", error)
         return error_reply(500, "damaged_file", f"{Path(error.path).name}: {error.reason}", error.hint)

@@ -6,6 +6,7 @@ named with a reason. One process writes a file; somebody with an editor may, too
 
 from __future__ import annotations
 
+import errno
 import os
 import threading
 from collections.abc import Callable
@@ -16,6 +17,7 @@ from typing import Generic, Protocol, TypeVar
 
 import msgspec
 
+from saywhere.atomic import FULL, DiskFull
 from saywhere.core.errors import InvalidFile, InvalidValue
 
 Line = TypeVar("Line")
@@ -109,15 +111,24 @@ class LineLog(Generic[Line, State]):
 
     def _append(self, line: Line) -> None:
         try:
-            with self.path.open("a+b") as file:
+            # Without a buffer: what cannot be written must not be tried again when the file is closed.
+            with self.path.open("a+b", buffering=0) as file:
                 size = file.seek(0, os.SEEK_END)
                 file.seek(max(0, size - 1))
                 # A line that was torn by a crash was never confirmed; it must not swallow this one.
                 torn = size > 0 and file.read(1) != b"\n"
-                file.write(b"\n" * torn + msgspec.json.encode(line) + b"\n")
-                file.flush()
-                os.fsync(file.fileno())
+                try:
+                    content = b"\n" * torn + msgspec.json.encode(line) + b"\n"
+                    if file.write(content) != len(content):
+                        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+                    os.fsync(file.fileno())
+                except OSError:
+                    # A part of the line may be there already.
+                    os.ftruncate(file.fileno(), size)
+                    raise
         except OSError as error:
+            if error.errno in FULL:
+                raise DiskFull(self.path) from error
             raise InvalidFile(self.path, f"cannot be written: {error.strerror or error}") from error
 
 

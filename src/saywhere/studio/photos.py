@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import io
+import os
 import threading
 import unicodedata
 import warnings
@@ -32,6 +33,7 @@ _HOW: dict[str, dict[str, Any]] = {
 NAMELESS = "photo"
 """What a photo is called that came without a name."""
 _MOST_NAME = 200
+_SNIFFED = 16
 # What Pillow is known to raise on damaged headers; read_photo knows the rest.
 _DAMAGE = (OSError, SyntaxError, ValueError, EOFError, IndexError, TypeError)
 
@@ -214,7 +216,12 @@ def import_folder(store: PhotoStore, folder: Path) -> Iterator[PhotoInfo | Inval
 def import_file(store: PhotoStore, path: Path) -> PhotoInfo | InvalidFile:
     """Take one photo; why it cannot be taken, if it cannot."""
     try:
-        return store.add(path.read_bytes(), path.name)
+        with path.open("rb") as file:
+            # Before it is read: a file may be larger than any memory, or the end of a pipe.
+            size, begin = os.fstat(file.fileno()).st_size, file.read(_SNIFFED)
+            if size > store.limits.photo_bytes:
+                raise too_large("the photo", size, store.limits.photo_bytes, " bytes")
+            return store.add(begin + file.read() if sniffed(begin) else begin, path.name)
     except OSError as error:
         return InvalidFile(path, f"cannot be read: {error.strerror or error}")
     except Refused as error:

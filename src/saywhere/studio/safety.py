@@ -10,15 +10,19 @@ from __future__ import annotations
 import hashlib
 import hmac
 import re
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Iterable, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from http.cookies import CookieError, SimpleCookie
+from pathlib import Path
+from tempfile import SpooledTemporaryFile
+from typing import IO
 from urllib.parse import parse_qs, quote, urlencode
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from saywhere.atomic import FULL
 from saywhere.studio.errors import Refused, busy, reply_to, too_large
 from saywhere.studio.settings import Limits, StudioSettings, is_address, is_everywhere
 
@@ -52,6 +56,7 @@ _LOOPBACK_NAMES = frozenset({"localhost", "127.0.0.1", "::1"})
 _HOST = re.compile(r"(?:\[(?P<six>[0-9a-f:.]+)\]|(?P<name>[a-z0-9._-]+))(?::\d{1,5})?")
 _OWN_SITES = frozenset({"", "same-origin", "none"})
 _YEAR_S = 31_536_000
+_PART = 1 << 20
 
 
 class Doorkeeper:
@@ -59,7 +64,7 @@ class Doorkeeper:
 
     def __init__(self, app: ASGIApp, settings: StudioSettings) -> None:
         self.app, self.settings = app, settings
-        self._uploads = Places(settings.limits.uploads)
+        self._uploads = Uploads(settings.folder, settings.limits)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
@@ -83,8 +88,11 @@ class Doorkeeper:
         if entry is not None:
             await entry(scope, receive, guarded)
             return
-        with self._uploads.meter(receive, most, self.settings.limits.large_bytes) as metered:
-            await self.app(scope, metered, guarded)
+        try:
+            async with self._uploads.whole(receive, most) as whole:
+                await self.app(scope, whole, guarded)
+        except Refused as refused:
+            await reply_to(refused)(scope, receive, guarded)
 
 
 def check_host(headers: Headers, settings: StudioSettings) -> None:
@@ -185,33 +193,88 @@ def check_length(headers: Headers, most: int) -> None:
         raise too_large("the request", length, most, " bytes")
 
 
-class Places:
-    """How many large bodies may be held in memory at a time. Used by the event loop's thread alone."""
+class Uploads:
+    """Bodies on their way in: counted as they come, kept on the disk until they are whole, then in memory a few at a
+    time. Used by the event loop's thread alone.
 
-    def __init__(self, free: int) -> None:
-        self.free = free
+    folder: on whose disk they lie, as files without a name: nothing is left of a server that was killed.
+    """
+
+    def __init__(self, folder: Path, limits: Limits) -> None:
+        self.folder, self.limits = folder, limits
+        self.free, self.spooled = limits.uploads, 0
+
+    @asynccontextmanager
+    async def whole(self, receive: Receive, most: int) -> AsyncIterator[Receive]:
+        """A `receive` that gives the whole body: 413 above `most` bytes, 429 if there is no room for it now."""
+        first = await receive()
+        if not first.get("more_body"):
+            if len(first.get("body", b"")) > most:
+                raise too_large("the request", len(first["body"]), most, " bytes")
+            yield _replayed(receive, [first])
+            return
+        with self._file() as file:
+            size, held = 0, False
+            try:
+                message = first
+                while True:
+                    part = message.get("body", b"")
+                    size, self.spooled = size + len(part), self.spooled + len(part)
+                    self._check(size, most)
+                    file.write(part)
+                    if not message.get("more_body"):
+                        break
+                    message = await receive()
+                if message["type"] == "http.disconnect":
+                    yield _replayed(receive, [message])
+                    return
+                if size > self.limits.large_bytes:
+                    if not self.free:
+                        raise busy("too many large files come at a time")
+                    self.free, held = self.free - 1, True
+                file.seek(0)
+                yield _replayed(receive, _parts(file, size))
+            finally:
+                self.spooled -= size
+                self.free += held
+
+    def _check(self, size: int, most: int) -> None:
+        if size > most:
+            raise too_large("the request", size, most, " bytes")
+        if size > self.limits.large_bytes and self.spooled > self.limits.spool_bytes:
+            raise busy("too many large files come at a time")
 
     @contextmanager
-    def meter(self, receive: Receive, most: int, large: int) -> Iterator[Receive]:
-        """A `receive` that counts: 413 above `most` bytes; above `large` ones it takes a place, or 429."""
-        taken, held = 0, False
-
-        async def metered() -> Message:
-            nonlocal taken, held
-            message = await receive()
-            taken += len(message.get("body", b""))
-            if taken > most:
-                raise too_large("the request", taken, most, " bytes")
-            if taken > large and not held:
-                if not self.free:
-                    raise busy("too many large files come at a time")
-                self.free, held = self.free - 1, True
-            return message
-
+    def _file(self) -> Iterator[IO[bytes]]:
+        self.folder.mkdir(parents=True, exist_ok=True)
         try:
-            yield metered
-        finally:
-            self.free += held
+            with SpooledTemporaryFile(max_size=self.limits.large_bytes, dir=str(self.folder)) as file:
+                yield file
+        except OSError as error:
+            if error.errno not in FULL:
+                raise
+            hint = "free some room on the disk of the Studio's folder"
+            raise Refused(507, "disk_full", "the Studio's disk is full; nothing was kept", hint) from error
+
+
+def _parts(file: IO[bytes], size: int) -> Iterator[Message]:
+    while True:
+        part = file.read(_PART)
+        more = file.tell() < size
+        yield {"type": "http.request", "body": part, "more_body": more}
+        if not more:
+            return
+
+
+def _replayed(receive: Receive, messages: Iterable[Message]) -> Receive:
+    """Gives the messages first, and then what comes."""
+    kept = iter(messages)
+
+    async def replaying() -> Message:
+        message = next(kept, None)
+        return await receive() if message is None else message
+
+    return replaying
 
 
 def _with_headers(send: Send, path: str) -> Send:

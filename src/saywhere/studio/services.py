@@ -80,8 +80,10 @@ _WHEN = {
     409: "It does not go with how things stand; the message says why.",
     413: "Too much at once.",
     415: "Not a kind of file that is taken.",
+    408: "The request came too slowly.",
     416: "The file is not that long.",
     422: "The request is not valid; the message says where.",
     429: "Too much at a time; try again after the seconds in Retry-After.",
+    507: "The disk is full.",
     503: "The model is loading, or something it needs is missing; the message says what.",
 }

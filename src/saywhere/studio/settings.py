@@ -21,7 +21,11 @@ class Limits:
 
     photo_bytes, photo_pixels: of one photo. photos: in the store. regions, points: of one request for captions; points
     counts those of all its regions. text_words: of a text to be found. narrative_bytes, audio_bytes, chat_bytes: of
-    one request's body; json_bytes: of any other. large_bytes: a body above this takes one of `uploads` places.
+    one request's body; json_bytes: of any other. large_bytes: a body above this comes in by way of the disk, where all
+    together take at most spool_bytes, and when it is whole takes one of `uploads` places in memory.
+    connections: open at a time. header_s: until the head of a request is there. grace_s, floor_bytes_per_s: in so many
+    seconds a body must come at this rate. body_s: until it is whole. write_s: until a client takes some more
+    of its answer.
     queue: requests that wait for the model. photo_queue: uploads that wait to be decoded.
     looks, look_bytes: kept in memory. conversations: kept in memory, too. turns: of one conversation.
     jobs: remembered. job_photos: of one job. listeners: open streams of events.
@@ -39,7 +43,14 @@ class Limits:
     chat_bytes: int = 35 * MB
     json_bytes: int = 8 * MB
     large_bytes: int = 1 * MB
+    spool_bytes: int = 1_000 * MB
     uploads: int = 4
+    connections: int = 512
+    header_s: float = 10.0
+    grace_s: float = 10.0
+    floor_bytes_per_s: int = 4_000
+    body_s: float = 900.0
+    write_s: float = 30.0
     queue: int = 32
     photo_queue: int = 16
     looks: int = 64
@@ -87,7 +98,8 @@ class StudioSettings:
         if not 1 <= self.hold_s <= 86_400:
             raise InvalidValue("hold", f"is {self.hold_s:g} s, not within a second and a day")
         if not is_loopback(self.host) and not self.token:
-            raise InvalidValue("host", f"{self.host} can be reached by others, so a token is needed", "give --token")
+            hint = "set $SAYWHERE_TOKEN, or give --token-file"
+            raise InvalidValue("host", f"{self.host} can be reached by others, so a token is needed", hint)
 
 
 def is_loopback(host: str) -> bool:

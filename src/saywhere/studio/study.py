@@ -28,6 +28,7 @@ from PIL import Image, UnidentifiedImageError
 from saywhere.atomic import write_atomic
 from saywhere.core.attention import AttentionMap
 from saywhere.core.errors import InvalidFile, InvalidValue
+from saywhere.limits import read_whole
 from saywhere.studio.participants import check_shown
 from saywhere.vision.photo import PhotoLike, read_photo
 
@@ -274,12 +275,13 @@ def _inside(folder: Path, name: str, what: str) -> Path:
 def _photo(path: Path, name: str) -> StudyPhoto:
     """The photo is decoded once, so that nobody meets a broken one half-way."""
     try:
-        data = path.read_bytes()
+        data = read_whole(path, "bytes of a description")
         width, height = read_photo(data).size
         with Image.open(io.BytesIO(data)) as image:
             kind = image.format or "of no kind"
-    except OSError as error:
-        raise InvalidValue("photo", f"{name} cannot be read: {error.strerror or error}") from error
+    except (OSError, InvalidFile) as error:
+        reason = error.reason if isinstance(error, InvalidFile) else f"cannot be read: {error.strerror or error}"
+        raise InvalidValue("photo", f"{name} {reason}") from error
     except InvalidValue as error:
         raise InvalidValue("photo", f"{name} {error.reason}") from error
     if kind not in _KINDS:

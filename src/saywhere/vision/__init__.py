@@ -65,8 +65,10 @@ def open_encoder(name: str = "efficientnet-lite0", input_px: int | None = None) 
     from saywhere.vision.efficientnet import CONFIGS
 
     if len(parts := encoder_parts(name)) > 1:
+        from saywhere import limits
         from saywhere.vision.joined import JoinedEncoder
 
+        limits.check("encoders", len(parts), "the name of the encoder")
         return JoinedEncoder([open_encoder(part, input_px) for part in parts])
     if ":" in name:
         from saywhere.vision.hub import open_hub_encoder

@@ -19,7 +19,6 @@ from PIL import Image
 
 from saywhere.assets import cache_folder, fetch, find
 from saywhere.core import Frame, InvalidValue
-from saywhere.core.coco_classes import COCO_CLASSES
 from saywhere.core.types import Floats32
 from saywhere.vision.photo import PhotoLike, read_photo
 from saywhere.vision.runtime import Runtime, open_runtime
@@ -55,18 +54,15 @@ class Detected:
 class Detector:
     """Finds things in photos that are shrunk or grown to fit a square, with grey below or on the right.
 
-    network: from (1, 448, 448, 3) bytes to (1, n, 4) shifts of anchors and (1, n, 90) scores. name, sha256: of the
-    weights, for the record.
+    network: from (1, 448, 448, 3) bytes to (1, n, 4) shifts of anchors and (1, n, 90) scores. names: what COCO's 80
+    kinds are called, in COCO's order. name, sha256: of the weights, for the record.
     """
 
-    def __init__(self, network: Runtime, name: str, sha256: str) -> None:
-        self.network, self.name, self.sha256 = network, name, sha256
+    def __init__(self, network: Runtime, names: Sequence[str], name: str, sha256: str) -> None:
+        if len(names) != len(_COLUMNS):
+            raise InvalidValue("names", f"are {len(names)}, not one for each of COCO's {len(_COLUMNS)} kinds")
+        self.network, self.names, self.name, self.sha256 = network, tuple(names), name, sha256
         self._anchors = anchors()
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """All kinds it may find, in COCO's order."""
-        return COCO_CLASSES
 
     @property
     def fingerprint(self) -> dict[str, str | int]:
@@ -91,7 +87,7 @@ class Detector:
         moved = _moved(self._anchors[chosen], shifts[chosen])
         boxes: Floats32 = np.clip(moved / np.array(shares * 2, np.float32), 0, 1).astype(np.float32)
         real = (boxes[:, :2] < boxes[:, 2:]).all(axis=1)
-        return Proposals(boxes[real], np.clip(scores[chosen][real], 0, 1), COCO_CLASSES)
+        return Proposals(boxes[real], np.clip(scores[chosen][real], 0, 1), self.names)
 
 
 def anchors() -> Floats32:
@@ -171,8 +167,11 @@ class DetectingEncoder(Encoder):
         ]
 
 
-def open_detector(runtime: str = "") -> Detector:
-    """The detector, its weights fetched if they are not there. runtime: see `open_runtime`."""
+def open_detector(names: Sequence[str] = (), runtime: str = "") -> Detector:
+    """The detector, its weights fetched if they are not there. names: of its kinds, by default COCO's own. runtime: see
+    `open_runtime`."""
+    if not names:
+        from saywhere.core.coco_classes import COCO_CLASSES as names  # noqa: N811 - the default
     asset, folder = find(NAME), fetch(NAME)
     (weights,) = asset.files
     path = folder / weights.name
@@ -192,6 +191,7 @@ def open_detector(runtime: str = "") -> Detector:
     key = f"{NAME} {weights.stored_sha256}"
     return Detector(
         open_runtime(network, key, example, cache_folder() / "compiled", runtime, tflite=tflite),
+        names,
         NAME,
         weights.stored_sha256,
     )

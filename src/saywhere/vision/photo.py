@@ -32,6 +32,12 @@ MOST_PIXELS = 100_000_000
 _FORMATS = ("JPEG", "PNG", "WEBP", "GIF", "BMP", "TIFF", "PPM")
 # What Pillow is known to raise on damaged files.
 _DAMAGE = (OSError, SyntaxError, ValueError, EOFError, IndexError, TypeError, struct.error, zlib.error)
+_MOVING = ("GIF", "WEBP", "PNG")
+_HEIC_HEAD, _HEIC_BRANDS = 12, (b"heic", b"heix", b"hevc", b"heim", b"heis", b"mif1", b"msf1")
+_HEIC_HINT = (
+    "save it as JPEG: on an iPhone share it as “most compatible”, on a computer `heif-convert photo.heic photo.jpg` "
+    "(libheif) or any photo viewer does it"
+)
 _WHITE = (255, 255, 255, 255)
 _CLEAR_MODES = ("RGBA", "LA", "PA", "RGBa", "P")
 _PLAIN_MODES = ("1", "L", "RGB", "RGBX", "CMYK", "YCbCr", "HSV")
@@ -46,7 +52,12 @@ _LEAST_ALIKE = 0.35
 
 
 class ReadPhoto(Image.Image):
-    """A photo that `read_photo` has read; reading it again gives itself. What Pillow makes of it is a plain image."""
+    """A photo that `read_photo` has read; reading it again gives itself. What Pillow makes of it is a plain image.
+
+    pictures: how many the file holds; the first one is the photo.
+    """
+
+    pictures: int
 
 
 class _Refused(Exception):
@@ -66,13 +77,14 @@ def read_photo(photo: PhotoLike) -> Image.Image:
     if isinstance(photo, ReadPhoto):
         return photo
     try:
-        read = _decoded(_source(photo))
+        read, pictures = _decoded(_source(photo))
     except _Refused as refused:
         if isinstance(photo, str | PathLike):
             raise InvalidFile(photo, refused.reason, refused.hint) from refused.__cause__
         raise InvalidValue("photo", refused.reason, refused.hint) from refused.__cause__
     # Pillow has no way to make an image of another class out of one; both have the same attributes.
     read.__class__ = ReadPhoto
+    read.pictures = pictures  # type: ignore[attr-defined]
     return read
 
 
@@ -84,19 +96,24 @@ def _source(photo: PhotoLike) -> Path | io.BytesIO | Image.Image:
     return photo if isinstance(photo, Image.Image) else Path(photo)
 
 
-def _decoded(source: Path | io.BytesIO | Image.Image) -> Image.Image:
+def _decoded(source: Path | io.BytesIO | Image.Image) -> tuple[Image.Image, int]:
+    """The photo, and how many pictures there are."""
     try:
         with warnings.catch_warnings():
             # Pillow warns at its own limit, and of odd metadata; neither keeps anyone from seeing the photo.
             warnings.simplefilter("ignore", Image.DecompressionBombWarning)
             warnings.filterwarnings("ignore", category=UserWarning, module=r"PIL\.")
             if isinstance(source, Image.Image):
-                return _rgb_photo(source)
+                return _rgb_photo(source), 1
             with Image.open(source, formats=_FORMATS) as image:
-                return _rgb_photo(image)
+                # A phone's JPEG may carry previews behind the photo; that is no animation.
+                pictures = int(getattr(image, "n_frames", 1)) if image.format in _MOVING else 1
+                return _rgb_photo(image), pictures
     except Image.DecompressionBombError as error:
         raise _Refused(f"has more than {MOST_PIXELS // 10**6} million pixels", "shrink it first") from error
     except UnidentifiedImageError as error:
+        if _is_heic(source):
+            raise _Refused("is HEIC, as phones take photos; it is not read here", _HEIC_HINT) from error
         raise _Refused("is not an image", f"known kinds: {', '.join(_FORMATS)}") from error
     except FileNotFoundError as error:
         raise _Refused("was not found") from error
@@ -104,6 +121,17 @@ def _decoded(source: Path | io.BytesIO | Image.Image) -> Image.Image:
         raise _Refused("is a folder, not a photo") from error
     except _DAMAGE as error:
         raise _Refused(f"cannot be read: {getattr(error, 'strerror', None) or error}") from error
+
+
+def _is_heic(source: Path | io.BytesIO | Image.Image) -> bool:
+    if isinstance(source, Image.Image):
+        return False
+    if isinstance(source, Path):
+        with source.open("rb") as file:
+            head = file.read(_HEIC_HEAD)
+    else:
+        head = source.getvalue()[:_HEIC_HEAD]
+    return head[4:8] == b"ftyp" and head[8:12] in _HEIC_BRANDS
 
 
 def _image_of(pixels: NDArray[np.uint8]) -> Image.Image:

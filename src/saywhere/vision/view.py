@@ -10,6 +10,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from saywhere import limits
 from saywhere.core import Frame, InvalidValue
 from saywhere.core.types import Floats32
 from saywhere.vision.photo import PhotoLike
@@ -182,6 +183,7 @@ class Encoder(Protocol):
 
 def checked_side(input_px: int, patch_px: int) -> int:
     """The side of an input, if it is a multiple of a patch's."""
-    if input_px < patch_px or input_px % patch_px:
-        raise InvalidValue("input_px", f"is {input_px}, not a multiple of {patch_px}")
+    most = limits.MOST["pixels of a side"]
+    if not patch_px <= input_px <= most or input_px % patch_px:
+        raise InvalidValue("input_px", f"is {input_px}, not a multiple of {patch_px} up to {most:,}")
     return input_px

@@ -158,7 +158,7 @@ def test_pickled_weights_are_not_even_tried(copied: Callable[[str], Path]) -> No
 @pytest.mark.parametrize(
     ("file", "content", "reason"),
     [
-        ("model.safetensors", b"\x10torn", "cannot be read as Dinov2Model"),
+        ("model.safetensors", b"\x10torn", "cannot be read as safetensors"),
         ("config.json", b"{", "is not JSON"),
         ("config.json", b"[]", "is not a JSON object"),
         ("preprocessor_config.json", b'{"image_mean": [0.5]}', "does not say how colours are scaled"),

@@ -25,7 +25,7 @@ from saywhere.models.answerer.judgement import Judgement
 from saywhere.models.common.answers import AnswerVocabulary
 from saywhere.models.common.modes import seeded
 from saywhere.models.common.network import check_size, listed_file
-from saywhere.models.folder import fit, load_part, save_part
+from saywhere.models.folder import built, load_part, save_part
 
 KIND = "answerer"
 ANSWERS, JUDGEMENT = "answers.json", "judgement.json"
@@ -128,11 +128,11 @@ class AnswerNet(nn.Module):
         """From a folder, or from the hub ("owner/name"), at rest."""
         part = load_part(source, KIND, revision)
         try:
-            network = cls(AnswererConfig.from_dict(part.config))
+            config = AnswererConfig.from_dict(part.config)
+            network = built(lambda: cls(config), part)
             network.attach(*_attached({name: content.decode() for name, content in part.files.items()}))
         except (InvalidValue, UnknownName, UnicodeDecodeError) as error:
             raise InvalidFile(part.folder / CONFIG, str(error)) from error
-        fit(network, part)
         return network.eval()
 
 

@@ -14,7 +14,7 @@ from saywhere.core.errors import InvalidFile, InvalidValue, UnknownName
 from saywhere.language.vocabulary import Vocabulary
 from saywhere.models.common.config import ShapeConfig
 from saywhere.models.common.modes import seeded
-from saywhere.models.folder import fit, load_part, save_part
+from saywhere.models.folder import built, load_part, save_part
 from saywhere.models.region_source import RegionSource, read_source, save_source
 
 VOCABULARY = "vocabulary.json"
@@ -63,11 +63,11 @@ class VocabularyNetwork(nn.Module):
         """A network in eval mode, from a folder or, as "owner/name", from the hub."""
         part = load_part(source, cls.kind, revision)
         try:
-            model = cls(cls.config_type.from_dict(part.config))
+            config = cls.config_type.from_dict(part.config)
+            model = built(lambda: cls(config), part)
             model.attach_files({name: content.decode() for name, content in part.files.items()})
         except (InvalidValue, UnknownName, UnicodeDecodeError) as error:
             raise InvalidFile(part.folder / CONFIG, str(error)) from error
-        fit(model, part)
         model.regions_from = read_source(part.folder)
         return model.eval()
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +12,7 @@ from torch.nn import functional
 
 from saywhere.assets import cache_folder, find
 from saywhere.core import InvalidFile, InvalidValue
-from saywhere.models.folder import WEIGHTS, fit, load_part, save_part
+from saywhere.models.folder import WEIGHTS, built, load_part, save_part
 from saywhere.provenance import sha256_of
 from saywhere.vision.eye import Eye, EyeConfig, EyeEncoder, EyeNet, Seen, TrunkNet
 from saywhere.vision.focus import NAME as TRUNK
@@ -80,13 +80,17 @@ class EyeLearner(nn.Module):
         try:
             shape = {name: value for name, value in part.config.items() if name not in ("names", "words", "around")}
             config = EyeConfig(**shape)
-            texts = [{text: torch.ones(config.text_size) for text in part.config[name]} for name in ("names", "words")]
-            learner = cls(EyeNet(config), *texts)
+            texts = [tuple(part.config[name]) for name in ("names", "words")]
+            learner = built(lambda: cls(EyeNet(config), *(_unread(some, config.text_size) for some in texts)), part)
             learner.around = tuple(part.config.get("around", ()))
         except (TypeError, KeyError, InvalidValue) as error:
             raise InvalidFile(part.folder, f"is not an eye: {error}") from error
-        fit(learner, part)
         return learner.eval()
+
+
+def _unread(texts: Sequence[str], size: int) -> dict[str, Tensor]:
+    """Vectors of texts that are yet to be read from the file."""
+    return {text: torch.ones(size) for text in texts}
 
 
 def open_eye(folder: str | Path = SHIPPED, kind: str = "") -> EyeEncoder:

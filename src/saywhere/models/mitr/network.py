@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 import torch
@@ -191,8 +192,8 @@ class MITR(VocabularyNetwork):
                 initialise(part)
 
     @classmethod
-    def from_released(cls, state: Mapping[str, object], heads: int = 8) -> MITR:
-        """A network with the parameters of the authors' model; see `saywhere.models.mitr.released`."""
+    def from_released(cls, state: Mapping[str, object] | str | Path, heads: int = 8) -> MITR:
+        """A network with the parameters of the authors' model, or their file; see `saywhere.models.mitr.released`."""
         from saywhere.models.mitr.released import from_released
 
         return from_released(state, heads)

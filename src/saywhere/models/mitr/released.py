@@ -5,21 +5,24 @@ Their tables have V + 1 rows and token 0 for begin, end and padding. Our tables 
 (id 1) and said as our end (id 2). `Vocabulary.of_released` turns their word list into ours.
 
 Their files are pickles, which saywhere does not open. Read one yourself, if you trust it, with
-`torch.load(path, weights_only=True)`, and hand over the mapping.
+`torch.load(path, weights_only=True)`, and hand over the mapping, or the path of a safetensors file that you made of it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 
 import numpy as np
 import torch
 
-from saywhere.core.errors import InvalidValue
+from saywhere.assets.checkpoint import read_tensors
+from saywhere.core.errors import InvalidFile, InvalidValue
 from saywhere.models.mitr.config import MitrConfig
 from saywhere.models.mitr.network import MITR
 
 _ATTENTION = {"query": "linears.0", "key": "linears.1", "value": "linears.2", "out": "linears.3"}
+_PICKLED = (".pth", ".pt", ".bin", ".pkl", ".ckpt")
 _FEED = {"fc1": "w_1", "fc2": "w_2"}
 _DECODER = "model.decoder.layer"
 # Place of each fusion's two norms among the authors' sub-layers; the streams' follow from 8 on, four to a layer.
@@ -67,11 +70,16 @@ def released_names(layers: int) -> dict[str, str]:
     return names
 
 
-def from_released(state: Mapping[str, object], heads: int = 8) -> MITR:
+def from_released(state: Mapping[str, object] | str | Path, heads: int = 8) -> MITR:
     """A MITR of any number of layers with the authors' parameters; all sizes but the heads follow from the shapes.
 
-    state: arrays or tensors under the authors' names. A missing, surplus or misshapen parameter is refused.
+    state: arrays or tensors under the authors' names, or a safetensors file with them. A missing, surplus or misshapen
+    parameter is refused, and so is a pickle: loading one runs whatever code is in it.
     """
+    if isinstance(state, str | Path):
+        if Path(state).suffix in _PICKLED:
+            raise InvalidFile(state, "is a pickle, which saywhere never opens", "save its tensors as safetensors")
+        state = dict(read_tensors(state))
     arrays = {name: _tensor(name, value) for name, value in state.items() if not name.endswith(_POSITIONS)}
     config = _config(arrays, heads)
     names = released_names(config.layers)

@@ -9,7 +9,7 @@ from pathlib import Path
 import torch
 
 from saywhere.core.errors import InvalidFile, InvalidValue, UnknownName
-from saywhere.models.folder import fit, load_part, save_part
+from saywhere.models.folder import built, load_part, save_part
 from saywhere.models.oscar.config import OscarConfig, checked_levels
 from saywhere.models.oscar.network import Oscar
 from saywhere.models.oscar.words import words_from
@@ -29,10 +29,11 @@ def load_oscar(source: str | Path, revision: str | None = None) -> Oscar:
     part = load_part(source, KIND, revision)
     try:
         # Those saved before there was a choice normalise regions.
-        model = Oscar(OscarConfig.from_dict({"norm_regions": True, **part.config}), words_from(part.files))
+        config = OscarConfig.from_dict({"norm_regions": True, **part.config})
+        words = words_from(part.files)
+        model = built(lambda: Oscar(config, words), part)
     except (InvalidValue, UnknownName, UnicodeDecodeError) as error:
         raise InvalidFile(part.folder, f"is not an Oscar: {error}") from error
-    fit(model, part)
     model.regions_from = read_source(part.folder)
     return model.eval()
 

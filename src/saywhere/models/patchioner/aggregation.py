@@ -17,7 +17,7 @@ from saywhere.core.errors import InvalidFile, InvalidValue, UnknownName
 from saywhere.core.frame import Frame
 from saywhere.core.regions import Box, BoxSet, Region, WholeImage
 from saywhere.core.trace import Trace
-from saywhere.models.folder import fit, load_part, save_part
+from saywhere.models.folder import built, load_part, save_part
 
 _KIND = "patchioner-aggregation"
 _FIRST_ALPHA = 0.1
@@ -248,8 +248,6 @@ class LearnedAggregation(nn.Module):
         """From a folder, or from the hub ("owner/name"), at rest."""
         part = load_part(source, _KIND, revision)
         try:
-            model = cls(**part.config)
+            return built(lambda: cls(**part.config), part).eval()
         except (InvalidValue, TypeError) as error:
             raise InvalidFile(part.folder, f"does not describe an aggregation: {error}") from error
-        fit(model, part)
-        return model.eval()

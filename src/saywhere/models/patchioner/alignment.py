@@ -19,7 +19,7 @@ from torch import Tensor, nn
 
 from saywhere.core.errors import InvalidFile, InvalidValue
 from saywhere.core.types import Floats32
-from saywhere.models.folder import fit, load_part, save_part
+from saywhere.models.folder import built, load_part, save_part
 from saywhere.models.patchioner.layers import as_vectors, unit
 
 _LINEAR, _TALK2DINO = "patchioner-linear-alignment", "patchioner-talk2dino-alignment"
@@ -107,9 +107,7 @@ class LinearAlignment(nn.Module):
         """From a folder, or from the hub ("owner/name"), at rest."""
         part = load_part(source, _LINEAR, revision)
         image_size, size = _sizes(part.folder, part.config, ("image_size", "size"))
-        model = cls(np.zeros(image_size), np.ones(image_size), size)
-        fit(model, part)
-        return model.eval()
+        return built(lambda: cls(np.zeros(image_size), np.ones(image_size), size), part).eval()
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,11 +179,9 @@ class Talk2DinoAlignment(nn.Module):
         part = load_part(source, _TALK2DINO, revision)
         text_size, size = _sizes(part.folder, part.config, ("text_size", "size"))
         try:
-            model = cls(text_size, size, part.config.get("pool", ""))
+            return built(lambda: cls(text_size, size, part.config.get("pool", "")), part).eval()
         except InvalidValue as error:
             raise InvalidFile(part.folder, str(error)) from error
-        fit(model, part)
-        return model.eval()
 
 
 def contrast(cosines: Tensor, owners: Tensor, sharpness: Tensor) -> Tensor:

@@ -22,7 +22,7 @@ from torch.nn.functional import normalize
 
 from saywhere.core.errors import InvalidFile, InvalidValue, UnknownName
 from saywhere.core.types import Progress
-from saywhere.models.folder import fit, load_part, save_part
+from saywhere.models.folder import built, load_part, save_part
 from saywhere.models.patchioner.memory import Projected, checked_rows
 
 Vectors = NDArray[np.float32]
@@ -156,9 +156,8 @@ class Bridge(nn.Module):
     @classmethod
     def load(cls, folder: str | Path) -> Bridge:
         part = load_part(folder, _KIND)
-        bridge = cls(_config(part.config, part.folder))
-        fit(bridge, part)
-        return bridge.eval()
+        config = _config(part.config, part.folder)
+        return built(lambda: cls(config), part).eval()
 
 
 def train_bridge(

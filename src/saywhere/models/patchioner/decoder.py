@@ -22,7 +22,7 @@ from saywhere.language.vocabulary import BEGIN_ID, END_ID, FIRST_PIECE_ID, PAD_I
 from saywhere.models.common.batches import Packed
 from saywhere.models.common.kv_cache import KVCache
 from saywhere.models.common.modes import eval_mode, seeded
-from saywhere.models.folder import fit, load_part, save_part
+from saywhere.models.folder import built, load_part, save_part
 from saywhere.models.patchioner.config import DecoderConfig
 from saywhere.models.patchioner.layers import DecoderBlock, PhotoKeys, as_vectors, initialise, unit
 from saywhere.models.search import (
@@ -228,11 +228,9 @@ class PrefixDecoder(nn.Module):
         try:
             config = DecoderConfig.from_dict(part.config)
             vocabulary = Vocabulary.from_json(part.files[VOCABULARY].decode())
-            model = cls(config, vocabulary)
+            return built(lambda: cls(config, vocabulary), part).eval()
         except (InvalidValue, UnknownName, KeyError, UnicodeDecodeError) as error:
             raise InvalidFile(part.folder, f"is not a decoder: {error}") from error
-        fit(model, part)
-        return model.eval()
 
     def begins(self, prompts: Sequence[str] | None, count: int) -> list[tuple[int, ...]]:
         """For each of `count` vectors the ids up to and with the begin of its text."""

@@ -14,7 +14,7 @@ from torch.nn import functional
 from saywhere.core.errors import InvalidValue
 from saywhere.models.common.batches import Packed
 from saywhere.models.common.kv_cache import KVCache
-from saywhere.vision.focus import attention
+from saywhere.vision.runtime import attention
 
 _SPREAD = 0.02
 

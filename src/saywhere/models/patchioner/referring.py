@@ -24,7 +24,7 @@ from saywhere.core import InvalidFile, InvalidValue
 from saywhere.core.types import Floats32
 from saywhere.language.coco_aliases import classes_named
 from saywhere.language.vocabulary import PAD_ID, Vocabulary, plain_words
-from saywhere.models.folder import fit, load_part, save_part
+from saywhere.models.folder import built, load_part, save_part
 from saywhere.models.patchioner.candidates import COLOURS, STANDING, WHOLE, Candidates, standing
 
 VOCABULARY = "vocabulary.json"
@@ -219,10 +219,9 @@ class Referrer:
     def from_pretrained(cls, source: str | Path) -> Referrer:
         part = load_part(source, _KIND)
         try:
-            net = ReferringNet(ReferringConfig(**part.config))
+            config = ReferringConfig(**part.config)
             vocabulary = Vocabulary.from_json(part.files[VOCABULARY].decode())
-            fit(net, part)
-            return cls(net, vocabulary)
+            return cls(built(lambda: ReferringNet(config), part), vocabulary)
         except (TypeError, KeyError, InvalidValue, UnicodeDecodeError) as error:
             raise InvalidFile(part.folder, f"does not hold what finds expressions: {error}") from error
 

@@ -21,7 +21,7 @@ from saywhere.assets.checkpoint import TOKENIZER, find_checkpoint, read_tensors
 from saywhere.assets.conversion import to_safetensors
 from saywhere.core.errors import InvalidFile, InvalidValue, require
 from saywhere.models.common.modes import eval_mode
-from saywhere.models.folder import fit, load_part, save_part
+from saywhere.models.folder import built, load_part, save_part
 from saywhere.models.patchioner.layers import as_vectors
 from saywhere.models.patchioner.seer import RELEASED
 from saywhere.models.search import GREEDY, GenerationConfig, Hypothesis, Rules, Steps, Written, search, uniform_draws
@@ -116,11 +116,12 @@ class ReleasedDecoder(nn.Module):
         """From a folder that `save_pretrained` wrote, or from the hub."""
         part = load_part(source, RELEASED, revision)
         try:
-            model = cls({name: int(value) for name, value in part.config.items()}, _tokenizer(part.files[TOKENIZER]))
+            shape = {name: int(value) for name, value in part.config.items()}
+            tokenizer = _tokenizer(part.files[TOKENIZER])
+            part.stored[f"{_NETWORK}lm_head.weight"] = part.stored[f"{_NETWORK}transformer.wte.weight"]
+            model = built(lambda: cls(shape, tokenizer), part)
         except (InvalidValue, KeyError, TypeError, ValueError) as error:
             raise InvalidFile(part.folder, f"is not a published decoder: {error}") from error
-        part.stored[f"{_NETWORK}lm_head.weight"] = part.stored[f"{_NETWORK}transformer.wte.weight"]
-        fit(model, part)
         return model.eval()
 
     @classmethod

@@ -263,11 +263,11 @@ def open_eyes(folder: Path, config: SeerConfig, *, encoder: Encoder | None = Non
     """The eyes of a seer's folder. encoder, detector: instead of those it names."""
     from saywhere.vision import open_encoder
 
+    tags = Tags.from_pretrained(folder / "tags") if config.detector else None
     if config.detector and detector is None:
         from saywhere.vision.detector import open_detector
 
-        detector = open_detector()
-    tags = Tags.from_pretrained(folder / "tags") if config.detector else None
+        detector = open_detector(tags.names if tags else ())
     weighting = Aggregation(**config.weighting)  # type: ignore[arg-type]  # checked when it was read
     if config.encoder == EYE and encoder is None:
         from saywhere.models.eye.encoder import open_eye

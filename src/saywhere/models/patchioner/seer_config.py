@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from saywhere import limits
 from saywhere.atomic import write_atomic
 from saywhere.core import InvalidFile, InvalidValue, UnknownName
 from saywhere.models.patchioner.aggregation import Aggregation
@@ -75,13 +76,20 @@ def save_config(folder: str | Path, config: dict[str, Any]) -> None:
 def read_config(folder: str | Path) -> SeerConfig:
     """What a seer's folder says of it, checked."""
     path = Path(folder) / CONFIG
+    content = limits.read_whole(path)
     try:
-        config = msgspec.json.decode(path.read_bytes(), type=SeerConfig)
+        config = msgspec.json.decode(content, type=SeerConfig)
         _check(config)
-    except OSError as error:
-        raise InvalidFile(path, f"cannot be opened: {error.strerror or error}") from error
-    except (msgspec.MsgspecError, InvalidValue, UnknownName) as error:
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, InvalidValue, UnknownName) as error:
         raise InvalidFile(path, f"does not describe a seer: {error}") from error
+    for part in (*config.writers.values(), config.answers, config.level_writer, config.referring):
+        if part:
+            limits.inside(folder, part)
+    counts = {"pixels of a side": config.input_px, "beams": max(config.beams, config.level_beams)}
+    counts |= {"draws": max(config.draws, config.level_draws), "words": config.no_repeat}
+    counts |= {"writers": len(config.writers), "levels": len(config.levels)}
+    for what, amount in counts.items():
+        limits.check(what, amount, path)
     return config
 
 
@@ -95,6 +103,10 @@ def _check(config: SeerConfig) -> None:
     if unknown := set(config.weighting) - {one.name for one in fields(Aggregation)}:
         raise UnknownName("weighting", min(unknown), [one.name for one in fields(Aggregation)])
     Aggregation(**config.weighting)  # type: ignore[arg-type]  # it checks them itself
+    if config.input_px < 1 or min(config.beams, config.no_repeat + 1, config.draws + 1) < 1:
+        raise InvalidValue("input_px, beams, no_repeat, draws", "are negative, or not at least 1 where they must be")
+    if not config.temperature > 0:
+        raise InvalidValue("temperature", f"is {config.temperature}, not above 0")
     _check_levels(config)
     known = [one.name for one in fields(Blend)]
     for name in config.blend:

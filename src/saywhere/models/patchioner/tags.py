@@ -104,7 +104,10 @@ class Tags:
         part = load_part(source, _KIND)
         try:
             tensors = {name: part.tensors[name].numpy() for name in ("offset", "weight", "vectors")}
-            return cls(names=tuple(part.config["names"]), **tensors)
+            names = part.config["names"]
+            if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+                raise InvalidValue("names", "are not a list of texts")
+            return cls(names=tuple(names), **tensors)
         except (KeyError, InvalidValue) as error:
             raise InvalidFile(part.folder, f"does not hold tags: {error}") from error
 

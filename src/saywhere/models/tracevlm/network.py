@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from saywhere.assets.checkpoint import BaseModel
 from saywhere.core.errors import InvalidFile, InvalidValue, UnknownName
 from saywhere.models.common.modes import seeded
-from saywhere.models.folder import SavedPart, fit, load_part, save_part
+from saywhere.models.folder import SavedPart, built, load_part, save_part
 from saywhere.models.tracevlm.batch import InstructionBatch, PointBatch
 from saywhere.models.tracevlm.config import TraceVlmConfig
 from saywhere.models.tracevlm.objective import ImageMasks
@@ -125,10 +125,10 @@ class TraceVLM(nn.Module):
         """A network in eval mode, from a folder or the hub, with its base from where it was or the hub."""
         part = load_part(source, KIND, revision)
         config, base = _described(part)
-        model = cls(config, open_base(base, dtype, part.folder))
+        body = open_base(base, dtype, part.folder)
+        model = built(lambda: cls(config, body), part)
         if absent := model.own_tensors().keys() - part.stored.keys():
             raise InvalidFile(part.folder, f"lacks {len(absent)} tensors, first {min(absent)!r}")
-        fit(model, part)
         return model.eval()
 
 

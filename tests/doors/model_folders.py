@@ -1,0 +1,116 @@
+"""A small folder of every kind of model, and what opens it: what hostile folders are made from."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from saywhere.language.vocabulary import Vocabulary
+from saywhere.models.answerer.config import AnswererConfig
+from saywhere.models.answerer.network import AnswerNet
+from saywhere.models.common.answers import AnswerVocabulary
+from saywhere.models.eye.encoder import EyeLearner
+from saywhere.models.mitr import MITR
+from saywhere.models.oscar.pretrained import load_oscar, save_oscar
+from saywhere.models.patchioner.aggregation import LearnedAggregation
+from saywhere.models.patchioner.alignment import LinearAlignment, Talk2DinoAlignment
+from saywhere.models.patchioner.bridge import Bridge, BridgeConfig
+from saywhere.models.patchioner.decoder import PrefixDecoder
+from saywhere.models.patchioner.gap_model import GapModel
+from saywhere.models.patchioner.memory import MemoryBank
+from saywhere.models.patchioner.referring import Referrer, ReferringConfig, ReferringNet
+from saywhere.models.patchioner.seer import Seer, save_config
+from saywhere.models.patchioner.tags import Tags
+from saywhere.models.tracevlm.network import TraceVLM
+from saywhere.models.updown import UpDnCaptioner, UpDnVqa
+from tests.models import eye_small, oscar_small, patchioner_seeing, patchioner_small, small, updown_small
+from tests.models.test_patchioner_seer import CONFIG as SEER
+
+WORDS = Vocabulary.of_words(" ".join(f"w{number}" for number in range(40)).split())
+
+
+@dataclass(frozen=True)
+class Folder:
+    """save: writes a small one. open: reads it, and uses it once where that is cheap."""
+
+    save: Callable[[Path], Any]
+    open: Callable[[Path], Any]
+
+
+def _words(count: int) -> Vocabulary:
+    return Vocabulary("words", tuple(f"w{number}" for number in range(count)))
+
+
+def _seer(folder: Path) -> None:
+    parts = {"decoder": patchioner_seeing.decoder(0), "decoder-paired": patchioner_seeing.decoder(1)}
+    for name, part in parts.items():
+        part.save_pretrained(folder / name)
+    patchioner_seeing.alignment().save_pretrained(folder / "alignment")
+    patchioner_seeing.tags().save_pretrained(folder / "tags")
+    patchioner_seeing.bank().save(folder / "memory.safetensors")
+    save_config(folder, SEER)
+
+
+def _open_seer(folder: Path) -> Seer:
+    made = patchioner_seeing.open_tiny(folder)
+    made.look(patchioner_seeing.photo()).caption()
+    return made
+
+
+def _referrer(folder: Path) -> None:
+    config = ReferringConfig(len(WORDS), 6, width=16, heads=2, layers=1, word_size=8)
+    Referrer(ReferringNet(config), WORDS).save_pretrained(folder)
+
+
+def _answerer(folder: Path) -> None:
+    config = AnswererConfig(3, 8, text_size=6, width=16, heads=2, layers=1, inner=16)
+    AnswerNet(config).attach(AnswerVocabulary(("yes", "no", "two"))).save_pretrained(folder)
+
+
+def _gap(folder: Path) -> None:
+    rng = np.random.default_rng(0)
+    GapModel.fit(rng.normal(size=(40, 4)), rng.normal(size=(40, 4))).save(folder)
+
+
+FOLDERS = {
+    "mitr": Folder(small.network().attach(_words(small.WORDS)).save_pretrained, MITR.from_pretrained),
+    "updown-caption": Folder(
+        updown_small.captioner().attach(_words(updown_small.WORDS)).save_pretrained, UpDnCaptioner.from_pretrained
+    ),
+    "updown-vqa": Folder(
+        updown_small.vqa()
+        .attach(_words(updown_small.WORDS), AnswerVocabulary(tuple(f"a{n}" for n in range(updown_small.ANSWERS))))
+        .save_pretrained,
+        UpDnVqa.from_pretrained,
+    ),
+    "oscar": Folder(lambda folder: save_oscar(oscar_small.network(), folder), load_oscar),
+    "patchioner-decoder": Folder(patchioner_small.decoder().save_pretrained, PrefixDecoder.from_pretrained),
+    "aggregation": Folder(LearnedAggregation(8, 2).save_pretrained, LearnedAggregation.from_pretrained),
+    "alignment": Folder(patchioner_seeing.alignment().save_pretrained, LinearAlignment.from_pretrained),
+    "talk2dino": Folder(Talk2DinoAlignment(6, 8).save_pretrained, Talk2DinoAlignment.from_pretrained),
+    "bridge": Folder(Bridge(BridgeConfig(6)).save, Bridge.load),
+    "gap": Folder(_gap, GapModel.load),
+    "tags": Folder(patchioner_seeing.tags().save_pretrained, Tags.from_pretrained),
+    "eye": Folder(lambda folder: eye_small.small_eye().save_pretrained(folder, int8=True), EyeLearner.from_pretrained),
+    "referring": Folder(_referrer, Referrer.from_pretrained),
+    "answerer": Folder(_answerer, AnswerNet.from_pretrained),
+    "seer": Folder(_seer, _open_seer),
+    "memory": Folder(
+        lambda folder: patchioner_seeing.bank().save(folder / "memory.safetensors"),
+        lambda folder: MemoryBank.load(folder / "memory.safetensors").sentences[:],
+    ),
+}
+"""Every kind but TraceVLM, whose base takes seconds to make."""
+
+
+def save_tracevlm(folder: Path) -> None:
+    from tests.models.tracevlm.small import model
+
+    model().save_pretrained(folder)
+
+
+TRACEVLM = Folder(save_tracevlm, TraceVLM.from_pretrained)
