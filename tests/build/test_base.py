@@ -17,6 +17,8 @@ from saywhere.core import Frame, InvalidValue, WholeImage
 from saywhere.models.patchioner.memory import MemoryBank
 from saywhere.models.patchioner.seer import open_eyes, open_seer, read_config
 from saywhere.vision import Found, View, read_photo
+from saywhere.vision.detector import Detected
+from saywhere.vision.view import Proposals
 
 _COLOURS = {"red": (220, 30, 30), "green": (30, 200, 40), "blue": (30, 40, 220)}
 _GRID = 2
@@ -45,8 +47,10 @@ class _Blind:
     names = ("cup", "dog")
     fingerprint: ClassVar[dict[str, str]] = {"detector": "blind"}
 
-    def find(self, photo: object, least_score: float = 0.0) -> tuple[Found, ...]:
-        return (Found((0.1, 0.1, 0.6, 0.9), "cup", 0.3),)
+    def find(self, photo: object, least_score: float = 0.0) -> Detected:
+        box = (0.1, 0.1, 0.6, 0.9)
+        weighed = Proposals(np.array([box], np.float32), np.array([[0.3, 0.0]], np.float32), self.names)
+        return Detected((Found(box, "cup", 0.3),), weighed)
 
 
 class _Letters:

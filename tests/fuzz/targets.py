@@ -191,6 +191,10 @@ def _formats() -> Iterator[Target]:
         registry.get("localized-narratives").write(Path(made) / "a.jsonl.gz", _narratives())
         packed = (Path(made) / "a.jsonl.gz").read_bytes()
         yield Target("gzip", {"a.jsonl.gz": packed}, _read_all("localized-narratives"))
+    told = b"val\t139\t41\t0.1\t0.2\t0.3\t0.4\tleft cup\n"
+    yield Target("referring-lines", {"a.tsv": told}, _read_all("referring-lines"))
+    found = b'{"expression_id":1,"box_xyxy":[0.1,0.2,0.3,0.4],"mask":{"size":[2,3],"counts":[1,2,3]}}\n'
+    yield Target("referring-results", {"a.jsonl": found}, _read_all("referring-results"))
     words = {"a.ids.txt": b"1_2\n", "a.words.txt": b"a red cup\n", "a.cleaned_tags.txt": b"cup cup cup\n"}
     yield Target("trecs", words, _read_all("trecs"))
     grey = _encoded(Image.fromarray(np.arange(64, dtype=np.uint8).reshape(8, 8)), "PNG")

@@ -47,6 +47,7 @@ from saywhere.reproduce.patchioner_measure import (
 )
 from saywhere.reproduce.results import Results
 from saywhere.vision import Found
+from saywhere.vision.detector import Detected
 from tests.models import patchioner_seeing as tiny
 
 CAT, DOG, CUP = (COCO_CLASSES.index(name) for name in tiny.THINGS)
@@ -60,8 +61,9 @@ class NamedFinder(tiny.ThingFinder):
 
     fingerprint: dict[str, str | int] = {"detector": "things"}  # noqa: RUF012 - as the protocol has it
 
-    def find(self, photo: object, least_score: float = 0.0) -> tuple[Found, ...]:
-        return tuple(one for one in self.found if one.score >= least_score)
+    def find(self, photo: Any, least_score: float = 0.0) -> Detected:
+        sure = tuple(one for one in self.found if one.score >= least_score)
+        return tiny.ThingFinder(sure).find(photo)
 
 
 def a_seer(**changes: Any) -> Seer:
