@@ -132,7 +132,8 @@ def write(
     room = how.max_words or MOST_WORDS
     prompts = [model.reader.read(talk, _image_tokens(model, seen), room) for talk in talks]
     ids, there = padded_ids([prompt.ids for prompt in prompts], model.reader.inputs.padding, left=True)
-    rules = Rules(how, room, model.reader.ends, _unsayable(model), _sentence_ends(model))
+    reader, rows = model.reader, model.body.outputs
+    rules = Rules(how, room, reader.ends, (*reader.unsayable, *range(reader.size, rows)), reader.sentence_ends)
     keys = [repr((prompt.ids, "answer")).encode() for prompt in prompts]
     draws = uniform_draws(keys, how.seed, room) if how.method == "nucleus" else None
     with eval_mode(model):
@@ -183,15 +184,3 @@ def _points(
 
 def _image_tokens(model: TraceVLM, seen: VisualFeatures) -> list[int]:
     return model.reader.inputs.token_counts(seen.grids)
-
-
-def _unsayable(model: TraceVLM) -> tuple[int, ...]:
-    """Tokens that stand for images or for nothing."""
-    inputs = model.reader.inputs
-    rows = int(model.body.network.get_output_embeddings().weight.shape[0])
-    return (inputs.special["<|image_pad|>"], *range(len(inputs.tokenizer), rows))
-
-
-def _sentence_ends(model: TraceVLM) -> tuple[int, ...]:
-    ids = [model.reader.inputs.tokenizer.encode(sign, add_special_tokens=False) for sign in (".", "!", "?")]
-    return tuple(found[0] for found in ids if len(found) == 1)

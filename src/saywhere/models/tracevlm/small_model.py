@@ -1,0 +1,48 @@
+"""TraceVLM on the small body, saved whole: everything in it is its own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+from saywhere.core.errors import InvalidFile, InvalidValue, UnknownName
+from saywhere.models.folder import fit, load_part, save_part
+from saywhere.models.tracevlm.config import TraceVlmConfig
+from saywhere.models.tracevlm.network import TraceVLM
+from saywhere.models.tracevlm.small_body import SmallBody
+from saywhere.models.tracevlm.small_config import SmallConfig
+from saywhere.models.tracevlm.small_input import SmallInput, SmallReader
+from saywhere.models.tracevlm.small_tokens import SmallTokenizer
+
+KIND: Final = "tracevlm-small"
+TOKENIZER: Final = "tokenizer.json"
+
+
+class SmallTraceVLM(TraceVLM):
+    """config: of the blocks. small: of the body."""
+
+    def __init__(self, config: TraceVlmConfig, small: SmallConfig, tokenizer: SmallTokenizer, seed: int = 0) -> None:
+        if small.vocabulary != len(tokenizer):
+            raise InvalidValue("tokenizer", f"has {len(tokenizer):,} tokens, but the body {small.vocabulary:,}")
+        super().__init__(config, SmallBody(small, SmallInput(small, tokenizer), seed), seed)
+        self.small, self.tokenizer = small, tokenizer
+        self.reader = SmallReader(self.body.inputs, config.context)
+
+    def save_pretrained(self, folder: str | Path, *, int8: bool = False) -> None:
+        """Config, tokenizer and weights into a folder. int8: matrices in a byte a number; it loads as float32."""
+        described = {"blocks": self.config.to_dict(), "body": self.small.to_dict()}
+        files = {TOKENIZER: self.tokenizer.to_json().encode()}
+        save_part(folder, KIND, described, self.state_dict(), files, int8=int8)
+
+    @classmethod
+    def from_pretrained(cls, source: str | Path, revision: str | None = None, dtype: str = "float32") -> SmallTraceVLM:  # noqa: ARG003 - always float32
+        """A network in eval mode, from a folder or the hub."""
+        part = load_part(source, KIND, revision)
+        try:
+            tokenizer = SmallTokenizer.from_json(part.files[TOKENIZER].decode())
+            shapes = part.config["blocks"], part.config["body"]
+            model = cls(TraceVlmConfig.from_dict(shapes[0]), SmallConfig.from_dict(shapes[1]), tokenizer)
+        except (KeyError, TypeError, UnicodeDecodeError, InvalidValue, UnknownName) as error:
+            raise InvalidFile(part.folder, f"is not a small TraceVLM: {error}") from error
+        fit(model, part)
+        return model.eval()

@@ -1,0 +1,149 @@
+"""How TraceVLM on the small body is trained by the trainer: all of it at once, on talks about stored photos."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Annotated, ClassVar
+
+import msgspec
+import numpy as np
+import torch
+from msgspec import Meta
+from torch import Tensor, nn
+
+from saywhere.core.errors import InvalidFile
+from saywhere.models.common.modes import eval_mode, seeded_dropout
+from saywhere.models.common.sums import Sums
+from saywhere.models.tracevlm.batch import InstructionBatch, collate_prepared
+from saywhere.models.tracevlm.config import TraceVlmConfig
+from saywhere.models.tracevlm.examples import Instruction, InstructionFile
+from saywhere.models.tracevlm.objective import near_loss
+from saywhere.models.tracevlm.small_config import SmallConfig
+from saywhere.models.tracevlm.small_input import SmallReader
+from saywhere.models.tracevlm.small_model import TOKENIZER, SmallTraceVLM
+from saywhere.models.tracevlm.small_photos import PHOTOS, PHOTOS_KIND, PhotoFeatures, as_found
+from saywhere.models.tracevlm.small_tokens import SmallTokenizer
+from saywhere.models.tracevlm.task import TRAIN, VALIDATION, as_tracevlm
+from saywhere.store import Store
+
+_TOGETHER = 16
+
+
+class SmallSection(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """[model]: the shape, as `SmallConfig` describes it. blocks, tvp_heads: of perception; without blocks trajectories
+    are read as text alone. spread: how far, in bins, a coordinate may lie beside the true one and still be half right;
+    0 for the true one alone. start: a folder of a saved small TraceVLM to go on from, whatever the shape says."""
+
+    width: int = 320
+    heads: int = 5
+    layers: int = 6
+    expansion: int = 4
+    windows: int = 5
+    context: int = 512
+    dropout: float = 0.1
+    blocks: Annotated[int, Meta(ge=0)] = 2
+    tvp_heads: int = 5
+    spread: Annotated[float, Meta(ge=0)] = 6.0
+    start: str = ""
+
+    def blocks_config(self) -> TraceVlmConfig:
+        return TraceVlmConfig(blocks=self.blocks, heads=self.tvp_heads, code=64, mask_layers=0)
+
+    def config(self, vocabulary: int, state_size: int) -> SmallConfig:
+        names = ("width", "heads", "layers", "expansion", "windows", "context", "dropout")
+        return SmallConfig(vocabulary, state_size=state_size, **{name: getattr(self, name) for name in names})
+
+
+class SmallData(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """[data]: a folder that `saywhere build trace` wrote. train, validation: at most so many talks of each. worse:
+    whether true things are made worse at random, as a detector would find them."""
+
+    folder: Path
+    train: int | None = None
+    validation: int | None = 400
+    worse: bool = True
+
+
+class SmallTask:
+    """Talks about photos → what the assistant says in them."""
+
+    model_section: ClassVar[type[msgspec.Struct]] = SmallSection
+    data_section: ClassVar[type[msgspec.Struct]] = SmallData
+
+    def __init__(self, model: SmallSection, data: SmallData) -> None:
+        self.section, self.data = model, data
+        self.photos = Store(data.folder / PHOTOS, PHOTOS_KIND)
+        if not len(self.photos):
+            raise InvalidFile(data.folder / PHOTOS, "has no photo")
+        self._train = InstructionFile(data.folder / TRAIN, data.train)
+        self._validation = InstructionFile(data.folder / VALIDATION, data.validation)
+        self.config = model.config(len(self.tokenizer), int(self.photos[0]["windows"].shape[1]))
+
+    @cached_property
+    def tokenizer(self) -> SmallTokenizer:
+        path = self.data.folder / TOKENIZER
+        try:
+            return SmallTokenizer.from_json(path.read_text(encoding="utf-8"))
+        except OSError as error:
+            raise InvalidFile(path, f"cannot be read: {error.strerror or error}") from error
+
+    @cached_property
+    def reader(self) -> SmallReader:
+        from saywhere.models.tracevlm.small_input import SmallInput
+
+        return SmallReader(SmallInput(self.config, self.tokenizer))
+
+    def build(self, generator: torch.Generator) -> nn.Module:
+        seed = int(torch.randint(2**31, (), generator=generator))
+        if self.section.start:
+            return SmallTraceVLM.from_pretrained(self.section.start).train()
+        return SmallTraceVLM(self.section.blocks_config(), self.config, self.tokenizer, seed).train()
+
+    def train_items(self) -> InstructionFile:
+        return self._train
+
+    def collate(self, items: Sequence[Instruction], generator: torch.Generator) -> InstructionBatch:
+        rng = np.random.default_rng(int(torch.randint(2**31, (), generator=generator)))
+        photos = [PhotoFeatures.of_row(self.photos.by_key(name)) for item in items for name in item.images]
+        if self.data.worse:
+            photos = [as_found(photo, rng) for photo in photos]
+        places, grids = self.reader.inputs.places(photos)
+        talks, images = [item.turns for item in items], [len(item.images) for item in items]
+        return collate_prepared(self.reader, talks, images, places, grids)
+
+    def losses(self, model: nn.Module, batch: InstructionBatch, generator: torch.Generator) -> Mapping[str, Tensor]:
+        with seeded_dropout(generator, model):
+            return self._losses(model, batch, self.section.spread)
+
+    def counts(self, batch: InstructionBatch) -> Mapping[str, float]:
+        return {"loss": float(batch.learnt[:, 1:].sum())}
+
+    def validate(self, model: nn.Module) -> dict[str, float]:
+        """Mean losses of a word and of a coordinate."""
+        sums, generator = Sums(), torch.Generator().manual_seed(0)
+        with eval_mode(model):
+            for first in range(0, len(self._validation), _TOGETHER):
+                batch = self.collate(self._validation[first : first + _TOGETHER], generator)
+                told = batch.learnt[:, 1:]
+                drawn = told & (batch.ids[:, 1:] >= self.tokenizer.first_coordinate)
+                for name, where in (("words", told & ~drawn), ("coordinates", drawn)):
+                    if count := int(where.sum()):
+                        sums.add(name, float(self._scored(model, batch, where, 0.0)) * count, count)
+        means = sums.means()
+        return {"text": sum(means.values()), **means}
+
+    def fingerprint(self) -> str:
+        told = hashlib.sha256((self.data.folder / TRAIN).read_bytes()).hexdigest()[:16]
+        return f"{self.photos.fingerprint}-{told}-{len(self._train)}-{len(self._validation)}-{len(self.tokenizer)}"
+
+    def _losses(self, model: nn.Module, batch: InstructionBatch, spread: float) -> dict[str, Tensor]:
+        return {"loss": self._scored(model, batch, batch.learnt[:, 1:], spread)}
+
+    def _scored(self, model: nn.Module, batch: InstructionBatch, where: Tensor, spread: float) -> Tensor:
+        network = as_tracevlm(model)
+        states = network.states(batch)[0]
+        scores = network.body.say(states[:, :-1][where])
+        return near_loss(scores, batch.ids[:, 1:][where], self.tokenizer.first_coordinate, spread)
