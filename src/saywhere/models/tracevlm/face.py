@@ -27,7 +27,7 @@ from saywhere.core import (
 from saywhere.core.caption import OBJECT
 from saywhere.core.grounded import WORDS_PER_S
 from saywhere.models.common.modes import eval_mode
-from saywhere.models.face import Answer, Conversation, Look, Spoken, check_level, name_of, words_to_find
+from saywhere.models.face import Answer, Conversation, Look, Spoken, check_level, check_skill, name_of, words_to_find
 from saywhere.models.search import GenerationConfig
 from saywhere.models.tracevlm import decode
 from saywhere.models.tracevlm.decode import AnswerPiece, ParsedAnswer, WrittenAnswer, parse
@@ -44,12 +44,16 @@ _SURE = 0.5
 class TraceVlmModel:
     """A TraceVLM, ready to look."""
 
-    skills = ("caption", "ground", "narrate", "answer", "segment", "chat")
     levels = (OBJECT,)
     generation = GenerationConfig(max_words=decode.MOST_WORDS)
 
     def __init__(self, network: TraceVLM, name: str = "tracevlm") -> None:
         self.network, self.name = network.eval(), name
+
+    @property
+    def skills(self) -> tuple[str, ...]:
+        cuts = () if self.network.segmentation is None else ("segment",)
+        return ("caption", "ground", "narrate", "answer", *cuts, "chat")
 
     def look(self, photo: PhotoLike, image_id: str = "") -> TraceVlmLook:
         image = read_photo(photo)
@@ -132,6 +136,7 @@ class TraceVlmLook(Look):
         return Answer(text, probability, ((text, probability),), nowhere)
 
     def segment(self, region: Region) -> Mask:
+        check_skill(self.model, "segment")
         drawn = of_region(region, self.view.frame)
         if drawn is None:
             raise InvalidValue("region", "is the whole photo: point at what to cut out")
@@ -180,7 +185,7 @@ class TraceVlmConversation(Conversation):
         return Spoken(parsed.text, (*traces, *parsed.boxes, *masks), said.forgotten, tuple(lost))
 
     def _masks(self, talk: Sequence[Exchange], said: WrittenAnswer, parsed: ParsedAnswer) -> list[Mask]:
-        if not parsed.segments:
+        if not parsed.segments or "segment" not in self._look.model.skills:
             return []
         return self._look.masks(decode.segment(self._look.model.network, self._look.seen, talk, said.tokens))
 

@@ -14,12 +14,12 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from saywhere.core.trajectory import BINS
-from saywhere.formats.coco_classes import COCO_CLASSES
 from saywhere.models.common.batches import Packed
 from saywhere.models.common.kv_cache import KVCache
 from saywhere.models.common.modes import seeded
 from saywhere.models.tracevlm.small_config import SmallConfig
 from saywhere.models.tracevlm.small_input import BESIDE, SmallInput
+from saywhere.models.tracevlm.small_photos import CLASSES
 from saywhere.models.tracevlm.small_tokens import IMAGE
 from saywhere.models.tracevlm.trajectory import sinusoids
 
@@ -148,7 +148,7 @@ class SmallDecoder(nn.Module):
         self.state = nn.Linear(config.state_size, width)
         self.box = nn.Sequential(nn.Linear(4 * config.code + 1, width), nn.GELU(), nn.Linear(width, width))
         self.kinds = nn.Embedding(_KINDS, width)
-        self.classes = nn.Embedding(len(COCO_CLASSES) + 1, width)
+        self.classes = nn.Embedding(len(CLASSES) + 1, width)
         self.layers = nn.ModuleList(SmallLayer(config) for _ in range(config.layers))
         self.norm = nn.LayerNorm(width)
         self.drop = nn.Dropout(config.dropout)

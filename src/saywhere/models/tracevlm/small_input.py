@@ -11,14 +11,14 @@ import torch
 from PIL import Image
 from torch import Tensor
 
-from saywhere.core import Box, Frame
+from saywhere.core import Box, Frame, InvalidValue
 from saywhere.core.types import Floats32
 from saywhere.models.tracevlm.coordinates import Coordinates
 from saywhere.models.tracevlm.examples import ASSISTANT, USER, Exchange, Part, SegmentTarget
 from saywhere.models.tracevlm.prompts import PromptReader
 from saywhere.models.tracevlm.qwen import SEGMENT_TOKENS, TRAJECTORY_TOKENS
 from saywhere.models.tracevlm.small_config import SmallConfig
-from saywhere.models.tracevlm.small_photos import WINDOWS, PhotoFeatures, of_things, window_states
+from saywhere.models.tracevlm.small_photos import LEAST_SCORE, WINDOWS, PhotoFeatures, of_things, window_states
 from saywhere.models.tracevlm.small_tokens import (
     ASSISTANT_TURN,
     BOX,
@@ -29,6 +29,7 @@ from saywhere.models.tracevlm.small_tokens import (
     SmallTokenizer,
 )
 from saywhere.models.tracevlm.trajectory import Trajectory
+from saywhere.vision.view import View
 
 BESIDE = 7
 """Numbers of a place beside its state: its box, the detector's score, the number of its class and of its kind."""
@@ -61,13 +62,13 @@ class SmallInput:
 
     def prepare(self, photos: Sequence[Image.Image]) -> tuple[Tensor, Tensor]:
         """Places of all photos, and (m, 3) their grids; see `places`."""
+        return self.places([photo_features(self.look(photo)) for photo in photos])
+
+    def look(self, photo: Image.Image) -> View:
+        """What the eye sees of a photo, and the things that the detector finds."""
         eye, detector = self._eyes
-        views = eye.look_many(photos)
-        seen = [
-            of_things(window_states(view.states), detector.find(photo))
-            for view, photo in zip(views, photos, strict=True)
-        ]
-        return self.places(seen)
+        seen: View = eye.look(photo).with_found(detector.find(photo, LEAST_SCORE))
+        return seen
 
     def places(self, photos: Sequence[PhotoFeatures]) -> tuple[Tensor, Tensor]:
         """(m, places, state_size + 7) of the whole, of windows and of things, padded; and (m, 3) 1, places and 1."""
@@ -82,9 +83,12 @@ class SmallInput:
         counts: list[int] = grids.prod(dim=1).tolist()
         return counts
 
-    def frame(self, photo_size: tuple[int, int], grid: Tensor) -> Frame:  # noqa: ARG002 - every photo is a square
-        """How a photo was resized; its grid is that of all windows."""
-        return Frame.squash(photo_size, (WINDOWS, WINDOWS), 1)
+
+def photo_features(view: View) -> PhotoFeatures:
+    """What the small body reads of a view."""
+    if view.states is None:
+        raise InvalidValue("view", "has no hidden states", "look at the photo again, with an eye that gives them")
+    return of_things(window_states(view.states), view.found)
 
 
 def _places(photo: PhotoFeatures, windows: int) -> Floats32:

@@ -12,12 +12,14 @@ from numpy.typing import NDArray
 
 from saywhere.core.errors import InvalidValue
 from saywhere.core.types import Floats, Floats32
-from saywhere.formats.coco_classes import COCO_CLASSES
+from saywhere.language.coco_aliases import coco_aliases
 from saywhere.vision.view import Found
 
 PHOTOS: Final = "photos"
 PHOTOS_KIND: Final = "photos for the small body"
 PHOTOS_FIELDS: Final = {"windows": "float16", "boxes": "float32", "classes": "int16", "split": "json"}
+CLASSES: Final = tuple(coco_aliases())
+"""COCO's 80, in their usual order."""
 WINDOWS: Final = 10
 """Rows and columns of windows that hidden states are pooled in."""
 MOST_THINGS: Final = 16
@@ -64,7 +66,7 @@ def of_things(windows: Floats32, found: Sequence[Found]) -> PhotoFeatures:
         if all(one.name != other.name or overlap(one.box_xyxy, other.box_xyxy) < _SAME for other in kept):
             kept.append(one)
     boxes = np.array([one.box_xyxy for one in kept], np.float32).reshape(-1, 4)
-    classes = np.array([COCO_CLASSES.index(one.name) for one in kept], np.int64)
+    classes = np.array([CLASSES.index(one.name) for one in kept], np.int64)
     return PhotoFeatures(windows, boxes, classes, np.array([one.score for one in kept], np.float32))
 
 
@@ -92,16 +94,16 @@ def as_found(photo: PhotoFeatures, rng: np.random.Generator) -> PhotoFeatures:
     boxes = photo.boxes.astype(np.float64)
     areas = np.prod(boxes[:, 2:] - boxes[:, :2], axis=1) if len(boxes) else np.zeros(0)
     seen = rng.random(len(boxes)) < np.interp(np.log(np.maximum(areas, 1e-9)), np.log(_AREAS), _RECALL)
-    named = np.where(rng.random(seen.sum()) < _RIGHT, photo.classes[seen], rng.integers(len(COCO_CLASSES), size=seen.sum()))
+    named = np.where(rng.random(seen.sum()) < _RIGHT, photo.classes[seen], rng.integers(len(CLASSES), size=seen.sum()))
     off = _shaken(boxes[seen], rng.laplace(0, _EDGE, (int(seen.sum()), 4)))
     wrong = int(rng.poisson(_FALSE))
     if len(boxes):
         near = rng.integers(len(boxes), size=wrong)
         false = _shaken(boxes[near], rng.laplace(0, 0.35, (wrong, 4)))
-        called = np.where(rng.random(wrong) < 0.6, photo.classes[near], rng.integers(len(COCO_CLASSES), size=wrong))
+        called = np.where(rng.random(wrong) < 0.6, photo.classes[near], rng.integers(len(CLASSES), size=wrong))
     else:
         corners = np.sort(rng.random((wrong, 2, 2)), axis=1)
-        false, called = corners.reshape(wrong, 4), rng.integers(len(COCO_CLASSES), size=wrong)
+        false, called = corners.reshape(wrong, 4), rng.integers(len(CLASSES), size=wrong)
     scores = np.concatenate([rng.normal(0.58, 0.14, len(off)), rng.normal(0.46, 0.09, wrong)]).clip(LEAST_SCORE, 0.95)
     order = np.argsort(-scores)[:MOST_THINGS]
     found = np.concatenate([off, false])[order].astype(np.float32)

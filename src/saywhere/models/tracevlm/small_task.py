@@ -22,7 +22,7 @@ from saywhere.models.tracevlm.config import TraceVlmConfig
 from saywhere.models.tracevlm.examples import Instruction, InstructionFile
 from saywhere.models.tracevlm.objective import near_loss
 from saywhere.models.tracevlm.small_config import SmallConfig
-from saywhere.models.tracevlm.small_input import SmallReader
+from saywhere.models.tracevlm.small_input import SmallInput, SmallReader
 from saywhere.models.tracevlm.small_model import TOKENIZER, SmallTraceVLM
 from saywhere.models.tracevlm.small_photos import PHOTOS, PHOTOS_KIND, PhotoFeatures, as_found
 from saywhere.models.tracevlm.small_tokens import SmallTokenizer
@@ -92,8 +92,6 @@ class SmallTask:
 
     @cached_property
     def reader(self) -> SmallReader:
-        from saywhere.models.tracevlm.small_input import SmallInput
-
         return SmallReader(SmallInput(self.config, self.tokenizer))
 
     def build(self, generator: torch.Generator) -> nn.Module:
@@ -106,7 +104,9 @@ class SmallTask:
         return self._train
 
     def collate(self, items: Sequence[Instruction], generator: torch.Generator) -> InstructionBatch:
-        rng = np.random.default_rng(int(torch.randint(2**31, (), generator=generator)))
+        return self._batch(items, np.random.default_rng(int(torch.randint(2**31, (), generator=generator))))
+
+    def _batch(self, items: Sequence[Instruction], rng: np.random.Generator) -> InstructionBatch:
         photos = [PhotoFeatures.of_row(self.photos.by_key(name)) for item in items for name in item.images]
         if self.data.worse:
             photos = [as_found(photo, rng) for photo in photos]
@@ -116,31 +116,34 @@ class SmallTask:
 
     def losses(self, model: nn.Module, batch: InstructionBatch, generator: torch.Generator) -> Mapping[str, Tensor]:
         with seeded_dropout(generator, model):
-            return self._losses(model, batch, self.section.spread)
+            return {"loss": self._scored(model, batch, batch.learnt[:, 1:], self.section.spread)}
 
     def counts(self, batch: InstructionBatch) -> Mapping[str, float]:
         return {"loss": float(batch.learnt[:, 1:].sum())}
 
     def validate(self, model: nn.Module) -> dict[str, float]:
-        """Mean losses of a word and of a coordinate."""
-        sums, generator = Sums(), torch.Generator().manual_seed(0)
+        """Mean losses of a token, of a word and of a coordinate."""
+        return self.validation_sums(model).means()
+
+    def validation_sums(self, model: nn.Module, part: int = 0, parts: int = 1) -> Sums:
+        """Every `parts`-th talk from `part` on."""
+        sums, places = Sums(), range(part, len(self._validation), parts)
         with eval_mode(model):
-            for first in range(0, len(self._validation), _TOGETHER):
-                batch = self.collate(self._validation[first : first + _TOGETHER], generator)
+            for first in range(0, len(places), _TOGETHER):
+                talks = [self._validation[place] for place in places[first : first + _TOGETHER]]
+                batch = self._batch(talks, np.random.default_rng(0))
                 told = batch.learnt[:, 1:]
                 drawn = told & (batch.ids[:, 1:] >= self.tokenizer.first_coordinate)
                 for name, where in (("words", told & ~drawn), ("coordinates", drawn)):
                     if count := int(where.sum()):
-                        sums.add(name, float(self._scored(model, batch, where, 0.0)) * count, count)
-        means = sums.means()
-        return {"text": sum(means.values()), **means}
+                        total = float(self._scored(model, batch, where, 0.0)) * count
+                        sums.add(name, total, count)
+                        sums.add("token", total, count)
+        return sums
 
     def fingerprint(self) -> str:
         told = hashlib.sha256((self.data.folder / TRAIN).read_bytes()).hexdigest()[:16]
         return f"{self.photos.fingerprint}-{told}-{len(self._train)}-{len(self._validation)}-{len(self.tokenizer)}"
-
-    def _losses(self, model: nn.Module, batch: InstructionBatch, spread: float) -> dict[str, Tensor]:
-        return {"loss": self._scored(model, batch, batch.learnt[:, 1:], spread)}
 
     def _scored(self, model: nn.Module, batch: InstructionBatch, where: Tensor, spread: float) -> Tensor:
         network = as_tracevlm(model)
