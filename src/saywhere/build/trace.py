@@ -20,16 +20,18 @@ from saywhere.atomic import write_atomic
 from saywhere.build.answer_questions import photo_split
 from saywhere.build.coco import KIND
 from saywhere.build.referring_texts import split_of_photo
-from saywhere.build.trace_photos import see_photos
+from saywhere.build.trace_photos import look_at_photos, see_photos
 from saywhere.build.trace_talks import ToldPhoto, talks_of
 from saywhere.core.errors import InvalidFile
 from saywhere.core.types import Progress
 from saywhere.models.answerer.data import TEST
-from saywhere.models.tracevlm.examples import Instruction, save_instructions
+from saywhere.models.tracevlm.examples import Instruction, InstructionFile, save_instructions
+from saywhere.models.tracevlm.small_input import READ_POINTS
 from saywhere.models.tracevlm.small_model import TOKENIZER
 from saywhere.models.tracevlm.small_photos import PHOTOS, PHOTOS_KIND
 from saywhere.models.tracevlm.small_tokens import SmallTokenizer
 from saywhere.models.tracevlm.task import TRAIN, VALIDATION
+from saywhere.models.tracevlm.trajectory import Trajectory
 from saywhere.store import Row, Store
 
 _VALIDATION = 0.02
@@ -57,13 +59,33 @@ class BuiltTrace:
     absent: int
 
 
-def build_trace(coco: Store, features: Path, eye: Path, out: Path, scale: TraceScale, progress: Progress) -> BuiltTrace:
+@dataclass(frozen=True, slots=True)
+class MoreTalks:
+    """Talks that were made elsewhere, such as by `saywhere build riln --instructions`. folder: with train.jsonl.
+    photos: with the photos that they name. most: talks at most; longest: tokens of one, by a rough count."""
+
+    folder: Path
+    photos: Path
+    most: int = 1500
+    longest: int = 220
+
+
+def build_trace(
+    coco: Store,
+    features: Path,
+    eye: Path,
+    out: Path,
+    scale: TraceScale,
+    progress: Progress,
+    more: MoreTalks | None = None,
+) -> BuiltTrace:
     """Write the folder, or go on with it. features: of `saywhere build eye`. eye: the folder of a trained one."""
     if coco.kind != KIND:
         raise InvalidFile(coco.folder, f"holds {coco.kind}, not {KIND}", "make one with `saywhere build coco`")
     photos = chosen_photos(coco, scale.photos)
     absent = see_photos(coco, features, eye, photos, out, progress, bf16=scale.bf16)
-    train, validation = write_talks(coco, out, scale, progress)
+    others = [] if more is None else talks_of_others(more, out, progress)
+    train, validation = write_talks(coco, out, scale, progress, others)
     return BuiltTrace(len(photos) - absent, train, validation, absent)
 
 
@@ -84,18 +106,33 @@ def may_teach(row: Row) -> bool:
     return split_of_photo(row.key, row["split"]) != "test" and photo_split(row) != TEST
 
 
-def write_talks(coco: Store, out: Path, scale: TraceScale, progress: Progress) -> tuple[int, int]:
+def talks_of_others(more: MoreTalks, out: Path, progress: Progress) -> list[Instruction]:
+    """Talks that are short enough, with what their photos show put into out/photos."""
+    short = [talk for talk in InstructionFile(more.folder / TRAIN) if _tokens(talk) <= more.longest]
+    kept = _mixed(short, 0)[: more.most]
+    unread = set(look_at_photos(more.photos, sorted({name for talk in kept for name in talk.images}), out, progress))
+    return [talk for talk in kept if not unread.intersection(talk.images)]
+
+
+def _tokens(talk: Instruction) -> int:
+    """About how many tokens a talk has: two for each point that is read, and a piece for four letters."""
+    parts = [part for turn in talk.turns for part in turn.parts]
+    points = sum(2 * min(len(part.trace), READ_POINTS) for part in parts if isinstance(part, Trajectory))
+    return points + sum(len(part) // 4 + 1 for part in parts if isinstance(part, str))
+
+
+def write_talks(
+    coco: Store, out: Path, scale: TraceScale, progress: Progress, others: Sequence[Instruction] = ()
+) -> tuple[int, int]:
     """Write the talks about out/photos and the pieces of their words; how many talks there are to learn and to
     validate with."""
-    keys = [row.key for row in Store(out / PHOTOS, PHOTOS_KIND)]
+    keys = [row.key for row in Store(out / PHOTOS, PHOTOS_KIND) if row.key in coco]
     held = {key for key in keys if _share(key) < _VALIDATION}
     parts = ((TRAIN, [key for key in keys if key not in held]), (VALIDATION, sorted(held)))
-    counts = [
-        save_instructions(out / name, _mixed(list(_talks(coco, some, scale, progress)), scale.seed))
-        for name, some in parts
-    ]
-    from saywhere.models.tracevlm.examples import InstructionFile
-
+    counts = []
+    for name, some in parts:
+        talks = [*_talks(coco, some, scale, progress), *(others if name == TRAIN else ())]
+        counts.append(save_instructions(out / name, _mixed(talks, scale.seed)))
     tokenizer = SmallTokenizer.learnt(_texts(InstructionFile(out / TRAIN)), scale.pieces)
     with write_atomic(out / TOKENIZER) as file:
         file.write(tokenizer.to_json().encode())

@@ -12,14 +12,16 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from saywhere.core.errors import InvalidFile
+from saywhere.core.errors import InvalidFile, SaywhereError
 from saywhere.core.types import Floats32, Progress
 from saywhere.models.eye.encoder import EyeLearner
 from saywhere.models.eye.features import KIND, Quantiser
 from saywhere.models.eye.features import PHOTOS as TRUNK
 from saywhere.models.folder import WEIGHTS
-from saywhere.models.tracevlm.small_photos import PHOTOS, PHOTOS_FIELDS, PHOTOS_KIND, window_states
+from saywhere.models.tracevlm.small_input import EyeAndDetector, photo_features
+from saywhere.models.tracevlm.small_photos import PHOTOS, PHOTOS_FIELDS, PHOTOS_KIND, PhotoFeatures, window_states
 from saywhere.store import Store, StoreWriter
+from saywhere.vision import read_photo
 
 _BATCH = 16
 # What a run that is killed loses at most.
@@ -47,13 +49,8 @@ def see_photos(
             some = waiting[first : first + _BATCH]
             for photo, states in zip(some, _states(learner, trunk, some, bf16=bf16), strict=True):
                 row = coco.by_key(photo)
-                writer.add(
-                    photo,
-                    windows=window_states(states).astype(np.float16),
-                    boxes=np.array(row["boxes_xyxy"], np.float32).reshape(-1, 4),
-                    classes=np.array(row["classes"], np.int16),
-                    split=row["split"],
-                )
+                seen = PhotoFeatures.marked(window_states(states), row["boxes_xyxy"], row["classes"])
+                writer.add(photo, **seen.row())
             progress("seeing photos", done + first + len(some), len(wanted))
     return len(photos) - len(wanted)
 
@@ -64,3 +61,20 @@ def _states(learner: EyeLearner, trunk: Store, photos: Sequence[str], *, bf16: b
     with torch.inference_mode(), torch.autocast("cpu", torch.bfloat16, enabled=bf16):
         states: Floats32 = learner(torch.from_numpy(tapped)).states.float().numpy()
     return states
+
+
+def look_at_photos(folder: Path, names: Sequence[str], out: Path, progress: Progress) -> list[str]:
+    """Go on with out/photos: photos of a folder, by the names of their files, as the shipped eye and the detector see
+    them; those that cannot be read."""
+    inputs = EyeAndDetector()
+    about = Store(out / PHOTOS, PHOTOS_KIND).about
+    unread: list[str] = []
+    with StoreWriter(out / PHOTOS, PHOTOS_KIND, PHOTOS_FIELDS, about, shard_bytes=_SHARD_BYTES) as writer:
+        for number, name in enumerate(names, 1):
+            if name not in writer:
+                try:
+                    writer.add(name, **photo_features(inputs.look(read_photo(folder / name))).row())
+                except SaywhereError:
+                    unread.append(name)
+            progress("looking at photos", number, len(names))
+    return unread

@@ -109,7 +109,7 @@ def talks_of(photo: ToldPhoto, count: int, rng: np.random.Generator) -> Iterator
         used: set[str] = set()
         if first and rng.random() < 0.65:
             turns += _drawn(first, photo, rng, used)
-        for _ in range(int(rng.integers(1, 4)) if turns else int(rng.integers(2, 5))):
+        for _ in range(int(rng.integers(2, 6))):
             turns += _drawn(others, photo, rng, used) if others else ()
         if turns:
             yield Instruction("dialogue", (photo.key,), tuple(turns), id=f"{photo.key}#{number}")
@@ -118,7 +118,9 @@ def talks_of(photo: ToldPhoto, count: int, rng: np.random.Generator) -> Iterator
 Maker = Callable[[ToldPhoto, np.random.Generator, set[str]], Turns | None]
 
 
-def _offers(photo: ToldPhoto, makers: Sequence[tuple[float, Callable[[ToldPhoto], Any], Maker]]) -> list[tuple[float, Maker]]:
+def _offers(
+    photo: ToldPhoto, makers: Sequence[tuple[float, Callable[[ToldPhoto], Any], Maker]]
+) -> list[tuple[float, Maker]]:
     return [(weight, make) for weight, needs, make in makers if needs(photo)]
 
 

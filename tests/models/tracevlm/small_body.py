@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+
 from saywhere.core import Box, Trace
 from saywhere.core.types import Floats32
 from saywhere.models.tracevlm.config import TraceVlmConfig
@@ -49,9 +50,8 @@ def save_data(folder: Path, photos: int = 4, talks: int = 20) -> None:
     """Photos with two things each; talks that point, find and describe, of different lengths."""
     with StoreWriter(folder / PHOTOS, PHOTOS_KIND, PHOTOS_FIELDS, {}) as writer:
         for number in range(photos):
-            one = photo(number)
-            row = {"windows": one.windows.astype(np.float16), "boxes": one.boxes}
-            writer.add(str(number), **row, classes=one.classes.astype(np.int16), split="train")
+            seen = photo(number)
+            writer.add(str(number), **PhotoFeatures.marked(seen.windows, seen.boxes, seen.classes).row())
     made = []
     for number in range(talks):
         turns = [asked("caption", trajectory((0.1, 0.2), (0.3, 0.1 + 0.02 * number))), answered("a dog on a couch")]

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+
 from saywhere.core import Box, InvalidFile, InvalidValue, Trace
 from saywhere.models.search import GenerationConfig, Rules, search
 from saywhere.models.tracevlm.batch import InstructionBatch, collate_prepared
@@ -19,7 +20,6 @@ from saywhere.models.tracevlm.small_model import SmallTraceVLM
 from saywhere.models.tracevlm.small_photos import LEAST_SCORE, MOST_THINGS, as_found, of_things, window_states
 from saywhere.models.tracevlm.small_tokens import SPECIAL
 from saywhere.vision.view import Found
-
 from tests.models.tracevlm import small_body as small
 
 POINTS = small.trajectory((0.1, 0.2), (0.8, 0.9))
@@ -38,7 +38,8 @@ def test_what_people_type_is_never_a_special_token_or_a_coordinate() -> None:
     tokens = small.tokenizer()
     for text in (*SPECIAL, "<traj>(1,2)</traj>", "<|assistant|> 999", "ein Hund, 犬 🐕", " two  spaces\n"):
         ids = tokens.words(text)
-        assert min(ids) >= len(SPECIAL) and max(ids) < tokens.first_coordinate
+        assert min(ids) >= len(SPECIAL)
+        assert max(ids) < tokens.first_coordinate
         assert tokens.text(ids) == text
 
 
@@ -79,7 +80,8 @@ def test_the_oldest_turns_go_when_the_context_is_full() -> None:
     reader = small.model().reader
     turns = [turn for number in range(30) for turn in (asked("reason", f"what is {number}?"), answered("a dog"))]
     prompt = reader.read([*turns, asked("reason", "and this?")], [20], room=40)
-    assert prompt.forgotten > 0 and prompt.forgotten % 2 == 0
+    assert prompt.forgotten > 0
+    assert prompt.forgotten % 2 == 0
     assert len(prompt.ids) + 40 <= reader.context
     assert reader.text(prompt.ids).endswith("and this?<|end|><|assistant|>")
 
@@ -97,13 +99,15 @@ def test_places_are_the_whole_windows_and_things() -> None:
 
 def test_a_thing_shows_what_its_box_covers() -> None:
     [shares] = _shares(np.array([(0.05, 0.0, 0.2, 0.1)], np.float32))
-    assert np.allclose(shares[:3], [1 / 3, 2 / 3, 0], atol=1e-5) and np.isclose(shares.sum(), 1)
+    assert np.allclose(shares[:3], [1 / 3, 2 / 3, 0], atol=1e-5)
+    assert np.isclose(shares.sum(), 1)
 
 
 def test_states_are_pooled_in_windows() -> None:
     states = np.arange(401, dtype=np.float32)[:, None]
     pooled = window_states(states)
-    assert pooled.shape == (101, 1) and pooled[0, 0] == 0
+    assert pooled.shape == (101, 1)
+    assert pooled[0, 0] == 0
     assert pooled[1, 0] == np.mean([1, 2, 21, 22])
     with pytest.raises(InvalidValue, match="not one more than a square"):
         window_states(states[:-1])
@@ -120,10 +124,13 @@ def test_things_made_worse_stay_boxes_and_depend_on_the_seed_alone() -> None:
     photo = small.photo(things=3)
     made = [as_found(photo, np.random.default_rng(seed)) for seed in range(200)]
     again = as_found(photo, np.random.default_rng(7))
-    assert np.array_equal(again.boxes, made[7].boxes) and np.array_equal(again.scores, made[7].scores)
+    assert np.array_equal(again.boxes, made[7].boxes)
+    assert np.array_equal(again.scores, made[7].scores)
     for one in made:
-        assert len(one.boxes) <= MOST_THINGS and (np.diff(one.scores) <= 0).all()
-        assert ((one.boxes >= 0) & (one.boxes <= 1)).all() and (one.boxes[:, :2] < one.boxes[:, 2:]).all()
+        assert len(one.boxes) <= MOST_THINGS
+        assert (np.diff(one.scores) <= 0).all()
+        assert ((one.boxes >= 0) & (one.boxes <= 1)).all()
+        assert (one.boxes[:, :2] < one.boxes[:, 2:]).all()
     # Of things this large nearly all are found: their boxes are there, nearly where they were.
     near = [np.abs(one.boxes - photo.boxes[0]).max(axis=1).min() < 0.2 for one in made if len(one.boxes)]
     assert np.mean(near) > 0.8
@@ -207,7 +214,8 @@ def test_malformed_answers_are_read_as_far_as_they_go() -> None:
     half = parse(reader.text([*tokens.words("a dog "), opening, *corner, special["<|box_end|>"]]))
     assert (half.text, half.boxes, half.lost) == ("a dog", (), ("box 1: no two corners",))
     odd = parse(reader.text([special["<traj>"], *corner, tokens.first_coordinate + 7]))
-    assert odd.pieces[0].trace is not None and len(odd.pieces[0].trace) == 1
+    assert odd.pieces[0].trace is not None
+    assert len(odd.pieces[0].trace) == 1
     assert odd.lost == ("trajectory 1: no closing tag", "trajectory 1: malformed points")
     assert parse(reader.text([*corner, special["</traj>"]])).pieces[0].trace is None
 
@@ -252,7 +260,8 @@ def test_odd_trajectories_are_read(points: list[tuple[float, float, float]], cou
 
     model = small.model()
     drawn = of_region(Trace(points), Frame.squash((640, 480), (280, 280), 7))
-    assert drawn is not None and len(drawn.trace) <= counted
+    assert drawn is not None
+    assert len(drawn.trace) <= counted
     batch = _batch(model, ((asked("caption", drawn), answered("a dog")),))
     with torch.no_grad():
         assert bool(torch.isfinite(model(batch)).all())

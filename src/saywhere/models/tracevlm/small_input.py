@@ -13,6 +13,7 @@ from torch import Tensor
 
 from saywhere.core import Box, Frame, InvalidValue
 from saywhere.core.types import Floats32
+from saywhere.models.eye.encoder import open_eye
 from saywhere.models.tracevlm.coordinates import Coordinates
 from saywhere.models.tracevlm.examples import ASSISTANT, USER, Exchange, Part, SegmentTarget
 from saywhere.models.tracevlm.prompts import PromptReader
@@ -29,36 +30,44 @@ from saywhere.models.tracevlm.small_tokens import (
     SmallTokenizer,
 )
 from saywhere.models.tracevlm.trajectory import Trajectory
+from saywhere.vision.detector import Detector, open_detector
+from saywhere.vision.eye import EyeEncoder
 from saywhere.vision.view import View
 
 BESIDE = 7
 """Numbers of a place beside its state: its box, the detector's score, the number of its class and of its kind."""
 WHOLE, WINDOW, THING = range(3)
 """Kinds of places."""
-_READ_POINTS = 24
+READ_POINTS = 24
 """Of a trajectory as text; perception sees all of its points."""
 
 
+class EyeAndDetector:
+    """The eye and the detector of saywhere-base, opened when the first photo is looked at."""
+
+    @cached_property
+    def _opened(self) -> tuple[EyeEncoder, Detector]:
+        return open_eye(), open_detector()
+
+    def look(self, photo: Image.Image) -> View:
+        """What the eye sees of a photo, and the things that the detector finds."""
+        eye, detector = self._opened
+        return eye.look(photo).with_found(detector.find(photo, LEAST_SCORE))
+
+
 class SmallInput:
-    """How the small body reads: its tokenizer, and photos through the eye of saywhere-base, which is opened when the
-    first photo is looked at."""
+    """How the small body reads: its tokenizer, and photos through the eye of saywhere-base."""
 
     merge = 1
 
     def __init__(self, config: SmallConfig, tokenizer: SmallTokenizer) -> None:
         self.config, self.tokenizer, self.special = config, tokenizer, tokenizer.special
         self.context = config.context
+        self._eyes = EyeAndDetector()
 
     @property
     def padding(self) -> int:
         return self.special[PADDING]
-
-    @cached_property
-    def _eyes(self) -> tuple[Any, Any]:
-        from saywhere.models.eye.encoder import open_eye
-        from saywhere.vision.detector import open_detector
-
-        return open_eye(), open_detector()
 
     def prepare(self, photos: Sequence[Image.Image]) -> tuple[Tensor, Tensor]:
         """Places of all photos, and (m, 3) their grids; see `places`."""
@@ -66,9 +75,7 @@ class SmallInput:
 
     def look(self, photo: Image.Image) -> View:
         """What the eye sees of a photo, and the things that the detector finds."""
-        eye, detector = self._eyes
-        seen: View = eye.look(photo).with_found(detector.find(photo, LEAST_SCORE))
-        return seen
+        return self._eyes.look(photo)
 
     def places(self, photos: Sequence[PhotoFeatures]) -> tuple[Tensor, Tensor]:
         """(m, places, state_size + 7) of the whole, of windows and of things, padded; and (m, 3) 1, places and 1."""
@@ -112,11 +119,9 @@ def _places(photo: PhotoFeatures, windows: int) -> Floats32:
 def _shares(boxes_xyxy: Floats32) -> Floats32:
     """(t, 100) how much of each box lies in each window; rows sum to 1."""
     edges = np.linspace(0, 1, WINDOWS + 1)
-    sides = [
-        np.clip(np.minimum(boxes_xyxy[:, high, None], edges[1:]) - np.maximum(boxes_xyxy[:, low, None], edges[:-1]), 0, 1)
-        for low, high in ((0, 2), (1, 3))
-    ]
-    inside = (sides[1][:, :, None] * sides[0][:, None, :]).reshape(len(boxes_xyxy), WINDOWS**2)
+    low = np.maximum(boxes_xyxy[:, :2, None], edges[:-1])
+    sides = np.clip(np.minimum(boxes_xyxy[:, 2:, None], edges[1:]) - low, 0, 1)
+    inside = (sides[:, 1, :, None] * sides[:, 0, None, :]).reshape(len(boxes_xyxy), WINDOWS**2)
     shares: Floats32 = (inside / np.maximum(inside.sum(axis=1, keepdims=True), 1e-12)).astype(np.float32)
     return shares
 
@@ -175,7 +180,7 @@ class SmallReader(PromptReader):
         runs = part.runs()
         for frame, trace in runs:
             ids += self._words(f"{frame + 1}:") if len(runs) > 1 or frame else []
-            kept = np.linspace(0, len(trace) - 1, min(len(trace), _READ_POINTS)).round().astype(int)
+            kept = np.linspace(0, len(trace) - 1, min(len(trace), READ_POINTS)).round().astype(int)
             opening, closing = (self.inputs.special[name] for name in TRAJECTORY_TOKENS)
             ids += [opening, *self._points(trace.xy[kept]), closing]
         return ids
@@ -185,5 +190,3 @@ class SmallReader(PromptReader):
 
     def _words(self, text: str) -> list[int]:
         return self.inputs.tokenizer.words(text)
-
-

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from saywhere.core.errors import InvalidValue
 from saywhere.core.types import Floats, Floats32
@@ -17,7 +17,7 @@ from saywhere.vision.view import Found
 
 PHOTOS: Final = "photos"
 PHOTOS_KIND: Final = "photos for the small body"
-PHOTOS_FIELDS: Final = {"windows": "float16", "boxes": "float32", "classes": "int16", "split": "json"}
+PHOTOS_FIELDS: Final = {"windows": "float16", "boxes": "float32", "classes": "int16", "scores": "float32"}
 CLASSES: Final = tuple(coco_aliases())
 """COCO's 80, in their usual order."""
 WINDOWS: Final = 10
@@ -32,7 +32,8 @@ _LEAST_SIDE = 0.005
 @dataclass(frozen=True, slots=True, eq=False)
 class PhotoFeatures:
     """One photo. windows: (1 + 100, size) the state of the whole, then of windows, row by row. boxes: (t, 4) xyxy of
-    things, surest first; classes: (t,) COCO's 80, from 0; scores: (t,) how sure the detector is of each."""
+    things, surest first; classes: (t,) COCO's 80, from 0; scores: (t,) how sure the detector is of each, 1 for things
+    that people marked."""
 
     windows: Floats32
     boxes: Floats32
@@ -41,10 +42,25 @@ class PhotoFeatures:
 
     @classmethod
     def of_row(cls, row: Mapping[str, Any]) -> PhotoFeatures:
-        """A stored photo with its true things, of which everybody is sure."""
-        boxes = np.array(row["boxes"], np.float32).reshape(-1, 4)
-        classes = np.array(row["classes"], np.int64)
-        return cls(np.array(row["windows"], np.float32), boxes, classes, np.ones(len(boxes), np.float32))
+        """A photo out of a store."""
+        boxes, scores = np.array(row["boxes"], np.float32).reshape(-1, 4), np.array(row["scores"], np.float32)
+        return cls(np.array(row["windows"], np.float32), boxes, np.array(row["classes"], np.int64), scores)
+
+    @classmethod
+    def marked(cls, windows: Floats32, boxes_xyxy: ArrayLike, classes: ArrayLike) -> PhotoFeatures:
+        """A photo whose things people marked."""
+        boxes = np.array(boxes_xyxy, np.float32).reshape(-1, 4)
+        return cls(windows, boxes, np.array(classes, np.int64), np.ones(len(boxes), np.float32))
+
+    def row(self) -> dict[str, Any]:
+        """For a store."""
+        numbers = {"windows": self.windows.astype(np.float16), "classes": self.classes.astype(np.int16)}
+        return {**numbers, "boxes": self.boxes, "scores": self.scores}
+
+    @property
+    def is_marked(self) -> bool:
+        """Whether its things are true ones, rather than what a detector found."""
+        return bool((self.scores >= 1).all())
 
 
 def window_states(states: Floats32) -> Floats32:

@@ -109,7 +109,7 @@ class SmallTask:
     def _batch(self, items: Sequence[Instruction], rng: np.random.Generator) -> InstructionBatch:
         photos = [PhotoFeatures.of_row(self.photos.by_key(name)) for item in items for name in item.images]
         if self.data.worse:
-            photos = [as_found(photo, rng) for photo in photos]
+            photos = [as_found(photo, rng) if photo.is_marked else photo for photo in photos]
         places, grids = self.reader.inputs.places(photos)
         talks, images = [item.turns for item in items], [len(item.images) for item in items]
         return collate_prepared(self.reader, talks, images, places, grids)
