@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Annotated, ClassVar
@@ -13,6 +13,7 @@ import numpy as np
 import torch
 from msgspec import Meta
 from torch import Tensor, nn
+from torch.nn import functional
 
 from saywhere.core.errors import InvalidFile
 from saywhere.models.common.modes import eval_mode, seeded_dropout
@@ -58,13 +59,29 @@ class SmallSection(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_o
 
 
 class SmallData(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """[data]: a folder that `saywhere build trace` wrote. train, validation: at most so many talks of each. worse:
-    whether true things are made worse at random, as a detector would find them."""
+    """[data]: a folder that `saywhere build trace` wrote. photos: the folder with the store of photos, by default the
+    same. train, validation: at most so many talks of each. worse: whether true things are made worse at random, as a
+    detector would find them. ordered: talks come as they stand in the file; shuffle_buffer is then to be 1."""
 
     folder: Path
+    photos: Path | None = None
     train: int | None = None
     validation: int | None = 400
     worse: bool = True
+    ordered: bool = False
+
+
+class _InOrder:
+    """Talks one after another: a stream, which is not drawn from at random."""
+
+    def __init__(self, talks: InstructionFile) -> None:
+        self._talks = talks
+
+    def __len__(self) -> int:
+        return len(self._talks)
+
+    def __iter__(self) -> Iterator[Instruction]:
+        return (self._talks[number] for number in range(len(self._talks)))
 
 
 class SmallTask:
@@ -75,9 +92,9 @@ class SmallTask:
 
     def __init__(self, model: SmallSection, data: SmallData) -> None:
         self.section, self.data = model, data
-        self.photos = Store(data.folder / PHOTOS, PHOTOS_KIND)
+        self.photos = Store((data.photos or data.folder) / PHOTOS, PHOTOS_KIND)
         if not len(self.photos):
-            raise InvalidFile(data.folder / PHOTOS, "has no photo")
+            raise InvalidFile(self.photos.folder, "has no photo")
         self._train = InstructionFile(data.folder / TRAIN, data.train)
         self._validation = InstructionFile(data.folder / VALIDATION, data.validation)
         self.config = model.config(len(self.tokenizer), int(self.photos[0]["windows"].shape[1]))
@@ -100,8 +117,8 @@ class SmallTask:
             return SmallTraceVLM.from_pretrained(self.section.start).train()
         return SmallTraceVLM(self.section.blocks_config(), self.config, self.tokenizer, seed).train()
 
-    def train_items(self) -> InstructionFile:
-        return self._train
+    def train_items(self) -> InstructionFile | _InOrder:
+        return _InOrder(self._train) if self.data.ordered else self._train
 
     def collate(self, items: Sequence[Instruction], generator: torch.Generator) -> InstructionBatch:
         return self._batch(items, np.random.default_rng(int(torch.randint(2**31, (), generator=generator))))
@@ -116,7 +133,8 @@ class SmallTask:
 
     def losses(self, model: nn.Module, batch: InstructionBatch, generator: torch.Generator) -> Mapping[str, Tensor]:
         with seeded_dropout(generator, model):
-            return {"loss": self._scored(model, batch, batch.learnt[:, 1:], self.section.spread)}
+            scores, tokens = self._scored(model, batch)
+            return {"loss": near_loss(scores, tokens, self.tokenizer.first_coordinate, self.section.spread)}
 
     def counts(self, batch: InstructionBatch) -> Mapping[str, float]:
         return {"loss": float(batch.learnt[:, 1:].sum())}
@@ -132,21 +150,19 @@ class SmallTask:
             for first in range(0, len(places), _TOGETHER):
                 talks = [self._validation[place] for place in places[first : first + _TOGETHER]]
                 batch = self._batch(talks, np.random.default_rng(0))
-                told = batch.learnt[:, 1:]
-                drawn = told & (batch.ids[:, 1:] >= self.tokenizer.first_coordinate)
-                for name, where in (("words", told & ~drawn), ("coordinates", drawn)):
-                    if count := int(where.sum()):
-                        total = float(self._scored(model, batch, where, 0.0)) * count
-                        sums.add(name, total, count)
-                        sums.add("token", total, count)
+                scores, tokens = self._scored(model, batch)
+                losses = functional.cross_entropy(scores.float(), tokens, reduction="none")
+                drawn = tokens >= self.tokenizer.first_coordinate
+                for name, where in (("token", drawn | ~drawn), ("words", ~drawn), ("coordinates", drawn)):
+                    sums.add(name, float(losses[where].sum()), int(where.sum()))
         return sums
 
     def fingerprint(self) -> str:
         told = hashlib.sha256((self.data.folder / TRAIN).read_bytes()).hexdigest()[:16]
         return f"{self.photos.fingerprint}-{told}-{len(self._train)}-{len(self._validation)}-{len(self.tokenizer)}"
 
-    def _scored(self, model: nn.Module, batch: InstructionBatch, where: Tensor, spread: float) -> Tensor:
-        network = as_tracevlm(model)
+    def _scored(self, model: nn.Module, batch: InstructionBatch) -> tuple[Tensor, Tensor]:
+        """(n, tokens) scores of what the assistant says, and (n,) what that is."""
+        network, learnt = as_tracevlm(model), batch.learnt[:, 1:]
         states = network.states(batch)[0]
-        scores = network.body.say(states[:, :-1][where])
-        return near_loss(scores, batch.ids[:, 1:][where], self.tokenizer.first_coordinate, spread)
+        return network.body.say(states[:, :-1][learnt]), batch.ids[:, 1:][learnt]
