@@ -128,9 +128,7 @@ def measure_photos(settings: TracePhotos, progress: Progress) -> PhotoMeasures:
         tuple(one for one in parts if isinstance(one, Table)),
         tuple(one for one in parts if isinstance(one, Claim)),
         _REMARKS,
-        {
-            "photographs": f"{len(rows):,}, with {len(told.truth):,} trajectories and {len(finding.truths):,} expressions"
-        },
+        {"photographs": f"{len(rows):,}: {len(told.truth):,} trajectories, {len(finding.truths):,} expressions"},
         {"weights of saywhere-trace": sha256_of(embedded(TRACE) / "model.safetensors")[:12]},
     )
 
@@ -184,7 +182,7 @@ def _caption_results(told: _Told) -> Iterator[Table | Claim]:
     rows = tuple(ModelRow(name, (dict(one["corpus"]),)) for name, one in scored.items())
     yield Table(1, "captions of saywhere-trace against the caption that the trajectory is of", _CAPTIONS, rows, SECTION)
     photos = sorted(told.truth)
-    along, alone = ([one["items"][photo]["CIDEr"] for photo in photos] for one in scored.values())
+    along, alone = ([one["per_item"][photo]["CIDEr"] for photo in photos] for one in scored.values())
     differences = np.array(along) - np.array(alone)
     text = "photographs: captions along the trajectory are nearer to what its author said"
     yield judge_photos(text, "CIDEr", "along the pseudo-trajectory", "without it", differences, photos)
