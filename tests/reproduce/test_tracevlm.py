@@ -11,6 +11,7 @@ from saywhere.core import Narrative, Trace, Utterance
 from saywhere.models.tracevlm.examples import USER, InstructionFile
 from saywhere.models.tracevlm.small_photos import PHOTOS
 from saywhere.reproduce.claims import Claim
+from saywhere.reproduce.tables import Table
 from saywhere.reproduce.tracevlm import ROWS, TinyScale, TraceExperiment, _word_boxes, power
 from saywhere.reproduce.tracevlm_data import BLIND, FIXED, MIXED, ORDER, RILN, TraceWorld, prepare_trace_world
 from saywhere.reproduce.tracevlm_photos import _OURS, _Finding, _found_results
@@ -80,6 +81,8 @@ def test_expressions_are_right_from_half_of_overlap_on() -> None:
     ours = [(0.0, 0.0, 0.4, 0.21), (0.0, 0.0, 0.4, 0.19), None]
     finding = _Finding(["1", "1", "2"], [truth] * 3, {_OURS: ours, "the whole photo": [(0.0, 0.0, 1.0, 1.0)] * 3})
     table, claim = _found_results(finding)
+    assert isinstance(table, Table)
+    assert isinstance(claim, Claim)
     assert finding.right(_OURS).tolist() == [1, 0, 0]
     assert finding.pointed(_OURS).tolist() == [1, 1, 0]
     assert table.rows[0].scores[0]["P@0.5, %"] == pytest.approx(100 / 3)

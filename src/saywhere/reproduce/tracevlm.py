@@ -186,7 +186,7 @@ class TraceExperiment(TrainedExperiment[TraceRow, dict[str, float]]):
             title="TraceVLM on the small body",
             paper=PAPER,
             settings=settings,
-            made_by=real.made_by,
+            made_by=dict(real.made_by),
             tables=tuple(tables),
             claims=tuple(claims),
             remarks=tuple(remarks),
@@ -209,10 +209,9 @@ def measures(
         placed.append(_word_boxes(told, drawn.text))
     scores = caption_scores(said, {told.id: [told.caption] for told in tests}, ["bleu", "rouge_l", "cider"])["corpus"]
     truths = [told.word_boxes() for told in tests]
-    kept = [
-        (guess[truth.located], truth.boxes_xyxy[truth.located]) for guess, truth in zip(placed, truths, strict=True)
-    ]
-    distances = {f"LBM (k={k})": float(lbm_many(*zip(*kept, strict=True), k=k).mean()) for k in (0, 1)}
+    guesses = [boxes[truth.located] for boxes, truth in zip(placed, truths, strict=True)]
+    pointed = [truth.boxes_xyxy[truth.located] for truth in truths]
+    distances = {f"LBM (k={k})": float(lbm_many(guesses, pointed, k).mean()) for k in (0, 1)}
     return {**{name: float(value) for name, value in scores.items()}, **distances}
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from saywhere.core import Box, Frame, Point, Trace
+from saywhere.core import Box, Frame, Point, Region, Trace
 from saywhere.core.errors import InvalidValue
 from saywhere.models.face import MissingSkill
 from saywhere.models.registry import kind_of, open_model, with_skill
@@ -42,7 +42,7 @@ def test_a_saved_one_is_opened_by_its_kind(tmp_path: Path) -> None:
 
 def test_every_region_gets_a_caption_the_same_alone_and_among_others(look: SmallTraceLook) -> None:
     trace = Trace([(0.1, 0.2, 0.0), (0.4, 0.5, 1.0)])
-    regions = [Box(0.1, 0.2, 0.5, 0.9), Point(0.3, 0.3), trace]
+    regions: list[Region] = [Box(0.1, 0.2, 0.5, 0.9), Point(0.3, 0.3), trace]
     together = look.captions(regions)
     assert [one.text for one in together] == [look.caption(region).text for region in regions]
 

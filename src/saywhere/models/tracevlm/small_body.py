@@ -168,7 +168,8 @@ class SmallDecoder(nn.Module):
         return tokens
 
     def embed(self, ids: Tensor) -> Tensor:
-        return self.drop(functional.embedding(ids, self._table()))
+        embedded: Tensor = self.drop(functional.embedding(ids, self._table()))
+        return embedded
 
     def read(
         self,

@@ -19,12 +19,15 @@ TOKENIZER: Final = "tokenizer.json"
 
 
 class SmallTraceVLM(TraceVLM):
-    """config: of the blocks. small: of the body."""
+    """config: of the blocks. small: of the body, which has all that `TraceVLM` asks of one."""
+
+    body: SmallBody  # type: ignore[assignment]
+    reader: SmallReader
 
     def __init__(self, config: TraceVlmConfig, small: SmallConfig, tokenizer: SmallTokenizer, seed: int = 0) -> None:
         if small.vocabulary != len(tokenizer):
             raise InvalidValue("tokenizer", f"has {len(tokenizer):,} tokens, but the body {small.vocabulary:,}")
-        super().__init__(config, SmallBody(small, SmallInput(small, tokenizer), seed), seed)
+        super().__init__(config, SmallBody(small, SmallInput(small, tokenizer), seed), seed)  # type: ignore[arg-type]
         self.small, self.tokenizer = small, tokenizer
         self.reader = SmallReader(self.body.inputs, config.context)
 

@@ -36,7 +36,7 @@ class SmallTokenizer:
         self._pieces = pieces
         self.special = {name: number for number, name in enumerate(SPECIAL)}
         self._first_piece = len(SPECIAL)
-        self.first_coordinate = self._first_piece + pieces.get_vocab_size(with_added_tokens=False)
+        self.first_coordinate = self._first_piece + int(pieces.get_vocab_size(with_added_tokens=False))
 
     def __len__(self) -> int:
         return self.first_coordinate + BINS
