@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -93,8 +94,8 @@ def tracevlm(
 
     made = TraceExperiment.quick if quick else TraceExperiment
     real = None if coco is None else TracePhotos(coco, photos or (20 if quick else 300))
-    more = {} if seeds is None else {"seeds": tuple(range(seeds))}
-    _run(made(workers=workers, photos=real, **more), output)
+    experiment = made(workers=workers, photos=real)
+    _run(experiment if seeds is None else replace(experiment, seeds=tuple(range(seeds))), output)
 
 
 @app.command()

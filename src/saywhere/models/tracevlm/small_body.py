@@ -17,6 +17,7 @@ from saywhere.core.trajectory import BINS
 from saywhere.models.common.batches import Packed
 from saywhere.models.common.kv_cache import KVCache
 from saywhere.models.common.modes import seeded
+from saywhere.models.tracevlm.qwen import VisualFeatures
 from saywhere.models.tracevlm.small_config import SmallConfig
 from saywhere.models.tracevlm.small_input import BESIDE, SmallInput
 from saywhere.models.tracevlm.small_photos import CLASSES
@@ -28,22 +29,19 @@ _ROPE_BASE = 10_000.0
 
 
 @dataclass(frozen=True, slots=True)
-class SmallFeatures:
-    """What the small body sees of some images. merged: (n, width) tokens of each. grids: (m, 3) 1, tokens and 1."""
-
-    merged: tuple[Tensor, ...]
-    grids: Tensor
+class SmallFeatures(VisualFeatures):
+    """What the small body sees of some images. output: (n, width) tokens of each. grids: (m, 3) 1, tokens and 1."""
 
     @property
-    def patches(self) -> tuple[Tensor, ...]:
-        return tuple(one[:, None] for one in self.merged)
+    def merged(self) -> tuple[Tensor, ...]:
+        return tuple(self.output)
 
     def with_merged(self, merged: Sequence[Tensor]) -> SmallFeatures:
-        return replace(self, merged=tuple(merged))
+        return replace(self, output=tuple(merged))
 
     def repeated(self, times: int) -> SmallFeatures:
         """The same images once more for each of `times` texts."""
-        return SmallFeatures(self.merged * times, self.grids.repeat(times, 1))
+        return replace(self, output=self.merged * times, grids=self.grids.repeat(times, 1))
 
 
 class SmallCache:
@@ -94,7 +92,8 @@ class SmallBody(nn.Module):
     def see(self, places: Tensor, grids: Tensor) -> SmallFeatures:
         """places, grids: see `SmallInput.places`."""
         tokens = self.network.see(places)
-        return SmallFeatures(tuple(tokens[row, :n] for row, n in enumerate(grids[:, 1].tolist())), grids)
+        each = tuple(tokens[row, :n] for row, n in enumerate(grids[:, 1].tolist()))
+        return SmallFeatures(each, (), grids)
 
     def positions(self, ids: Tensor, there: Tensor, grids: Tensor) -> tuple[Tensor, Tensor]:  # noqa: ARG002 - as of Qwen
         """(3, b, n) where each token stands, and (b, 1) how much the next ones stand ahead of their number. All tokens
@@ -104,7 +103,7 @@ class SmallBody(nn.Module):
         return placed.masked_fill(images, 0).expand(3, -1, -1), 1 - images.sum(dim=1, keepdim=True)
 
     def read(
-        self, ids: Tensor, there: Tensor, positions: Tensor, seen: SmallFeatures | None = None, cache: Any = None
+        self, ids: Tensor, there: Tensor, positions: Tensor, seen: VisualFeatures | None = None, cache: Any = None
     ) -> Tensor:
         """(b, n, width) last states. there: (b, n with what the cache holds), False for padding. seen: the images
         that the tokens stand for."""
