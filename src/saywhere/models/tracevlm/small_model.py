@@ -31,7 +31,7 @@ class SmallTraceVLM(TraceVLM):
         self.small, self.tokenizer = small, tokenizer
         self.reader = SmallReader(self.body.inputs, config.context)
 
-    def save_pretrained(self, folder: str | Path, *, int8: bool = False) -> None:
+    def save_pretrained(self, folder: str | Path, *, int8: bool = True) -> None:
         """Config, tokenizer and weights into a folder. int8: matrices in a byte a number; it loads as float32."""
         described = {"blocks": self.config.to_dict(), "body": self.small.to_dict()}
         files = {TOKENIZER: self.tokenizer.to_json().encode()}
