@@ -29,9 +29,9 @@ from saywhere.reproduce.tracevlm_data import (
     MIXED,
     RILN,
     TraceWorld,
+    held_narratives,
     prepare_trace_world,
     question_about,
-    test_narratives,
 )
 from saywhere.reproduce.tracevlm_photos import PhotoMeasures, TracePhotos, measure_photos
 from saywhere.store import Store
@@ -150,9 +150,7 @@ class TraceExperiment(TrainedExperiment[TraceRow, dict[str, float]]):
         model = load_run(job.folder, "last").model
         if not isinstance(model, SmallTraceVLM):
             raise TypeError(f"{job.folder} holds a {type(model).__name__}")
-        return measures(
-            model, Store(job.data / PHOTOS, PHOTOS_KIND), self.world, self.scale, pointing=job.row.key != NONE
-        )
+        return measures(model, job.data, self.world, self.scale, pointing=job.row.key != NONE)
 
     def compare(
         self,
@@ -194,10 +192,10 @@ class TraceExperiment(TrainedExperiment[TraceRow, dict[str, float]]):
 
 
 def measures(
-    model: SmallTraceVLM, photos: Store, world: TraceWorld, scale: TinyScale, *, pointing: bool
+    model: SmallTraceVLM, folder: Path, world: TraceWorld, scale: TinyScale, *, pointing: bool
 ) -> dict[str, float]:
     """Captions of the test narratives' scenes against what was said, and trajectories against where it was pointed."""
-    tests = test_narratives(world)
+    photos, tests = Store(folder / PHOTOS, PHOTOS_KIND), held_narratives(folder, world)
     size_px = (world.size, world.size)
     said, placed = {}, []
     for told in tests:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from itertools import cycle, islice
 from pathlib import Path
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -41,6 +42,7 @@ from saywhere.world import KINDS, Scene, make_scene, narrate
 
 ORDER = ("caption", "trajectory", "narrate")
 """The tasks of pretraining, in the paper's order."""
+TEST = "test.json"
 MIXED, FIXED, BLIND, RILN = "mixed", "fixed", "blind", "riln"
 """What rows learn from: the tasks drawn at random; one after another; without trajectories in questions; and half of
 it questions and dialogues of RILN."""
@@ -76,9 +78,10 @@ def told_scenes(world: TraceWorld) -> Iterator[tuple[Scene, Narrative]]:
             yield scene, told
 
 
-def test_narratives(world: TraceWorld) -> list[Narrative]:
-    """What is measured with; nothing learns from it."""
-    return [told for _, told in islice(told_scenes(world), world.train + world.validation, None)]
+def held_narratives(folder: Path, world: TraceWorld) -> list[Narrative]:
+    """What is measured with; nothing learns from it. Scenes are drawn again by their numbers."""
+    numbers = msgspec.json.decode((folder / TEST).read_bytes(), type=list[int])
+    return [narrate(make_scene(world.seed, number, world.size), world.seed).narrative for number in numbers]
 
 
 def prepare_trace_world(folder: Path, world: TraceWorld, progress: Progress) -> None:
@@ -107,6 +110,8 @@ def prepare_trace_world(folder: Path, world: TraceWorld, progress: Progress) -> 
         save_instructions(folder / name / VALIDATION, held_out)
         with write_atomic(folder / name / TOKENIZER) as file:
             file.write(pieces.encode())
+    with write_atomic(folder / TEST) as file:
+        file.write(msgspec.json.encode([int(told.image_id) for told in narratives[-world.test :]]))
     seen = patch_features(eye, [scene for scene, _ in pairs])
     with StoreWriter(folder / PHOTOS, PHOTOS_KIND, PHOTOS_FIELDS, {"seed": world.seed}, resume=False) as writer:
         for (scene, _), patches in zip(pairs, seen, strict=True):

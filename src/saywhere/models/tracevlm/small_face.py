@@ -29,7 +29,7 @@ class SmallTraceModel(TraceVlmModel):
     """A small TraceVLM, ready to look."""
 
     network: SmallTraceVLM
-    generation = GenerationConfig(max_words=MOST_TOKENS)
+    generation = GenerationConfig(max_words=MOST_TOKENS, no_repeat=3)
 
     def look(self, photo: PhotoLike, image_id: str = "") -> SmallTraceLook:
         image = read_photo(photo)
