@@ -155,17 +155,17 @@ def _phrase_of_pointed(photo: ToldPhoto, rng: np.random.Generator, used: set[str
     text, box = _one(photo.expressions, rng)
     if not _new(text, used):
         return None
-    return asked("interpret" if rng.random() < 0.5 else "caption", pointed_out(box, rng)), answered(text)
+    return asked("interpret", pointed_out(box, rng)), answered(text)
 
 
 def _class_of_pointed(photo: ToldPhoto, rng: np.random.Generator, used: set[str]) -> Turns | None:
     name, box = _thing(photo, rng)
     if box is None or not _new(name, used):
         return None
-    kind, called = rng.random(), with_article(name)
-    if kind < 0.4:
-        return asked("reason", pointed_out(box, rng), " ", "What is this?"), answered(called)
-    return asked("interpret" if kind < 0.6 else "caption", pointed_out(box, rng)), answered(called)
+    drawn, called = pointed_out(box, rng), with_article(name)
+    if rng.random() < 0.4:
+        return asked("reason", drawn, " ", "What is this?"), answered(called)
+    return asked("interpret", drawn), answered(called)
 
 
 def _describe(photo: ToldPhoto, rng: np.random.Generator, used: set[str]) -> Turns | None:

@@ -104,11 +104,18 @@ class TraceVlmLook(Look):
     ) -> list[Caption]:
         check_level(level, self.levels, self.model.name)
         drawn = [of_region(region, self.view.frame) for region in regions]
-        talks = [[asked("describe") if one is None else asked("caption", one)] for one in drawn]
+        tasks = [self.caption_task(region) for region in regions]
+        talks = [
+            [asked("describe") if one is None else asked(task, one)] for task, one in zip(tasks, drawn, strict=True)
+        ]
         return [
             Caption(parse(said.text).text, said.score, region, origin=self.model.name)
             for said, region in zip(self.write(talks, how), regions, strict=True)
         ]
+
+    def caption_task(self, region: Region) -> str:  # noqa: ARG002 - for bodies that were taught otherwise
+        """Which task asks for the caption of a region."""
+        return "caption"
 
     def ground(self, text: str) -> Narrative:
         words = words_to_find(text)

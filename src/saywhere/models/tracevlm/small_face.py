@@ -9,7 +9,7 @@ from typing import Final
 import numpy as np
 from PIL import Image
 
-from saywhere.core import Box, Grounded, UnknownName, Word
+from saywhere.core import Box, Grounded, Region, Trace, UnknownName, Word
 from saywhere.core.alignment import WordBoxes
 from saywhere.language.phrases import phrase_spans
 from saywhere.models.common.modes import eval_mode
@@ -44,6 +44,10 @@ class SmallTraceModel(TraceVlmModel):
 
 class SmallTraceLook(TraceVlmLook):
     """A photo, seen once. It also puts boxes around what words name."""
+
+    def caption_task(self, region: Region) -> str:
+        """A trace is told along; of anything else it learnt to say what it is."""
+        return "caption" if isinstance(region, Trace) else "interpret"
 
     def find(self, texts: Sequence[str]) -> list[Box | None]:
         """A box around what each text names; None where the model draws none that can be read."""
