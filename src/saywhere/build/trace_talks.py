@@ -27,7 +27,7 @@ Turns = tuple[Exchange, Exchange]
 
 
 @dataclass(frozen=True, slots=True)
-class Mention:
+class CaptionMention:
     """A thing that a caption names: the caption's first `stop` words name it and no earlier ones do."""
 
     stop: int
@@ -64,7 +64,7 @@ def _question(text: str) -> str:
     return f"{text[:1].upper()}{text[1:]}?"
 
 
-def mentions(caption: str, boxes: Mapping[str, Sequence[BoxXyxy]]) -> list[Mention]:
+def mentions(caption: str, boxes: Mapping[str, Sequence[BoxXyxy]]) -> list[CaptionMention]:
     """The things of a photo that a caption names, in its order, each class once, by its largest box.
 
     >>> [one.stop for one in mentions("A dog on a couch", {"couch": [(0, 0, 1, 1)], "dog": [(0, 0, 0.5, 0.5)]})]
@@ -73,7 +73,7 @@ def mentions(caption: str, boxes: Mapping[str, Sequence[BoxXyxy]]) -> list[Menti
     words, known, found = caption.split(), frozenset[str](), []
     for stop in range(1, len(words) + 1):
         named = classes_named(" ".join(words[:stop]))
-        found += [Mention(stop, boxes[name][0]) for name in sorted(named - known) if boxes.get(name)]
+        found += [CaptionMention(stop, boxes[name][0]) for name in sorted(named - known) if boxes.get(name)]
         known |= named
     return found
 
