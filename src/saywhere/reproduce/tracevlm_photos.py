@@ -32,6 +32,7 @@ from saywhere.store import Row, Store
 SECTION = "real photographs"
 CENTRE, WHOLE = (0.25, 0.25, 0.75, 0.75), (0.0, 0.0, 1.0, 1.0)
 _FITS = 0.5
+_DRAWN = "saywhere-trace, the box that it draws by itself"
 _OURS, _LARGEST = TRACE, "the largest thing found of a kind that is named"
 _CAPTIONS = tuple(MeasureColumn(name) for name in ("BLEU-4", "ROUGE-L", "CIDEr"))
 _FOUND = (MeasureColumn("P@0.5, %", digits=1), MeasureColumn("pointing, %", digits=1))
@@ -149,11 +150,14 @@ def _expressions(look: SmallTraceLook, row: Row, most: int, finding: _Finding, b
     said = [(one["expression"], tuple(one["box_xyxy"])) for one in row["referring"] or ()][:most]
     if not said:
         return
-    boxes = [None if box is None else box.xyxy for box in look.find([text for text, _ in said])]
-    for (text, truth), box in zip(said, boxes, strict=True):
+    texts = [text for text, _ in said]
+    boxes, drawn = (
+        [None if box is None else box.xyxy for box in some] for some in (look.find(texts), look.draw(texts))
+    )
+    for (text, truth), box, own in zip(said, boxes, drawn, strict=True):
         finding.photos.append(row.key)
         finding.truths.append(truth)
-        guesses = {_OURS: box, "a box in the centre": CENTRE, "the whole photo": WHOLE}
+        guesses = {_OURS: box, _DRAWN: own, "a box in the centre": CENTRE, "the whole photo": WHOLE}
         guesses[_LARGEST] = _largest(look, text)
         if base is not None:
             place = base.find(text)

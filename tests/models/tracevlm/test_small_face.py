@@ -12,6 +12,8 @@ from saywhere.core.errors import InvalidValue
 from saywhere.models.face import MissingSkill
 from saywhere.models.registry import kind_of, open_model, with_skill
 from saywhere.models.search import GenerationConfig
+from saywhere.models.tracevlm.decode import rate
+from saywhere.models.tracevlm.examples import answered, asked
 from saywhere.models.tracevlm.small_face import SmallTraceLook, SmallTraceModel
 from saywhere.vision.view import Found, View
 from tests.models.tracevlm import small_body as small
@@ -53,6 +55,21 @@ def test_phrases_get_boxes_or_none(look: SmallTraceLook) -> None:
     assert look.find([]) == []
     grounded = look.grounded("a dog on a couch")
     assert (grounded.words, len(grounded.boxes)) == (("a", "dog", "on", "a", "couch"), 5)
+
+
+def test_the_thing_that_is_found_is_the_likeliest_box(look: SmallTraceLook) -> None:
+    things = [Found((0.1, 0.2, 0.5, 0.9), "dog", 0.9), Found((0.6, 0.1, 0.9, 0.4), "cup", 0.8)]
+    several = look.model.see(look.view.with_found(things))
+    assert isinstance(several, SmallTraceLook)
+    boxes = [Box(*thing.box_xyxy) for thing in things]
+    rated = [rate(look.model.network, several.seen, [[asked("box", "a cup"), answered(box)]]) for box in boxes]
+    together = rate(look.model.network, several.seen, [[asked("box", "a cup"), answered(box)] for box in boxes])
+    assert np.allclose(together.numpy(), [float(one) for one in rated], atol=1e-4)
+    [found] = several.find(["a cup"])
+    assert found is not None
+    assert np.allclose(found.xyxy, boxes[int(together.argmax())].xyxy)
+    bare = look.model.see(look.view.with_found([]))
+    assert bare.find(["a cup"]) == bare.draw(["a cup"])
 
 
 def test_what_it_did_not_learn_is_refused(look: SmallTraceLook) -> None:

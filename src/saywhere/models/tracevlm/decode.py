@@ -145,6 +145,19 @@ def write(
     ]
 
 
+def rate(model: TraceVLM, seen: VisualFeatures, talks: Sequence[Sequence[Exchange]]) -> Tensor:
+    """(talks,) the log-probability of all that the assistant says in each of some talks about the same images."""
+    prompts = [model.reader.read(talk, _image_tokens(model, seen)) for talk in talks]
+    ids, there = (one.to(model.device) for one in padded_ids([p.ids for p in prompts], model.reader.inputs.padding))
+    learnt, _ = padded_ids([[int(said) for said in p.learnt] for p in prompts], 0)
+    with eval_mode(model):
+        shown, _ = model.perceive(seen.repeated(len(talks)), _points(model, seen, talks, prompts))
+        positions, _ = model.body.positions(ids, there, shown.grids)
+        logs = model.body.say(model.body.read(ids, there, positions, shown)).float().log_softmax(dim=-1)
+    told = logs[:, :-1].gather(2, ids[:, 1:, None])[..., 0]
+    return (told * learnt[:, 1:].to(told)).sum(dim=1)
+
+
 def segment(
     model: TraceVLM, seen: VisualFeatures, talk: Sequence[Exchange], said: Sequence[int] = (), image: int = 0
 ) -> Tensor:

@@ -15,8 +15,8 @@ from saywhere.language.phrases import phrase_spans
 from saywhere.models.common.modes import eval_mode
 from saywhere.models.face import name_of, words_to_find
 from saywhere.models.search import GenerationConfig
-from saywhere.models.tracevlm.decode import parse
-from saywhere.models.tracevlm.examples import asked
+from saywhere.models.tracevlm.decode import parse, rate
+from saywhere.models.tracevlm.examples import answered, asked
 from saywhere.models.tracevlm.face import TraceVlmLook, TraceVlmModel
 from saywhere.models.tracevlm.small_input import photo_features
 from saywhere.models.tracevlm.small_model import SmallTraceVLM
@@ -50,10 +50,22 @@ class SmallTraceLook(TraceVlmLook):
         return "caption" if isinstance(region, Trace) else "interpret"
 
     def find(self, texts: Sequence[str]) -> list[Box | None]:
-        """A box around what each text names; None where the model draws none that can be read."""
+        """A box around what each text names: of the things found, the one whose box the model would likeliest draw.
+        Where nothing was found, the box that it draws, or None if that cannot be read."""
+        things = [Box(*box) for box in photo_features(self.view).boxes.tolist()]
+        if not things:
+            return self.draw(texts)
+        model, found = self.model.network, list[Box | None]()
+        for text in texts:
+            talks = [[asked("box", text), answered(box)] for box in things]
+            found.append(things[int(rate(model, self.seen, talks).argmax())])
+        return found
+
+    def draw(self, texts: Sequence[str]) -> list[Box | None]:
+        """The box that the model draws by itself around what each text names; None where it cannot be read."""
         said = self.write([[asked("box", text)] for text in texts]) if texts else []
-        found = [parse(one.text).boxes for one in said]
-        return [boxes[0] if boxes else None for boxes in found]
+        boxes = [parse(one.text).boxes for one in said]
+        return [some[0] if some else None for some in boxes]
 
     def grounded(self, text: str) -> Grounded:
         """Each noun phrase is looked for; the words between stay with the one before."""
