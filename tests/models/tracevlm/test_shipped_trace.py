@@ -35,7 +35,7 @@ def test_it_is_small_and_its_card_stands_beside_it() -> None:
 
 def test_it_opens_and_reads_a_trajectory_with_perception() -> None:
     network = SmallTraceVLM.from_pretrained(embedded(TRACE))
-    gammas = [float(block.get_parameter("gamma").abs().mean()) for block in network.perception.blocks]
+    gammas = [float(block.get_parameter("gamma").detach().abs().mean()) for block in network.perception.blocks]
     assert min(gammas) > 0
     seen = small.photo()
     windows = torch.randn(101, network.small.state_size, generator=torch.Generator().manual_seed(0)).numpy()
