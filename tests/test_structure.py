@@ -82,8 +82,9 @@ MAY_IMPORT = {
     },
 }
 EVERYONE_MAY_IMPORT = {"atomic", "limits", "provenance"}
-# The writer that attends to what the eye saw learns on the eye's features. No other family may import another.
-MAY_JOIN = {"patchioner": {"eye"}}
+# The writer that attends to what the eye saw learns on the eye's features, and TraceVLM's small body looks with it.
+# No other family may import another.
+MAY_JOIN = {"patchioner": {"eye"}, "tracevlm": {"eye"}}
 CORE_LIBRARIES = {"numpy", "shapely"}
 
 

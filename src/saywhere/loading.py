@@ -2,6 +2,7 @@
 
 load()                           saywhere-base, whose writer saw photos with captions, and boxes with their classes
 load("saywhere-base:zero-shot")  the same eyes; its writer learnt from text alone
+load("saywhere-trace")           the same eye, with a small language model that reads where somebody points
 load("exported/mine")            a folder of any family, as `saywhere export` writes it; of a seer, with seer.json,
                                  "exported/mine:NAME" takes another of its writers
 load("owner/name")               the hub
@@ -22,7 +23,8 @@ if TYPE_CHECKING:
 
 BASE = "saywhere-base"
 ZERO_SHOT = f"{BASE}:zero-shot"
-NAMES = (BASE, ZERO_SHOT)
+TRACE = "saywhere-trace"
+NAMES = (BASE, ZERO_SHOT, TRACE)
 _HUB_FILES = ["*.json", "*.safetensors", "*.txt", "*.md"]
 
 
@@ -51,8 +53,8 @@ def find(name: str | PathLike[str] = BASE) -> ModelFolder:
     if isinstance(name, PathLike) or Path(named).is_dir():
         return ModelFolder(_checked(Path(named)))
     stem, _, writer = named.partition(":") if named.count(":") == 1 else (named, "", "")
-    if stem == BASE:
-        return ModelFolder(embedded(), writer)
+    if stem in (BASE, TRACE):
+        return ModelFolder(embedded(stem), writer)
     if Path(stem).is_dir():
         return ModelFolder(_checked(Path(stem)), writer)
     if is_repo_id(stem):
@@ -70,6 +72,8 @@ def needed_assets(name: str | PathLike[str] = BASE, *, texts: bool = True) -> tu
 
     folder = find(name).folder
     kind = kind_of(folder)
+    if kind == "tracevlm-small":
+        return needed_assets(BASE, texts=False)
     if kind == "patchioner-decoder":
         return needed_assets(BASE, texts=texts)
     if kind == "seer":

@@ -25,6 +25,7 @@ from tests.models import answerer_world, eye_small, oscar_small, updown_small
 from tests.models.patchioner_small import SENTENCES, SIZE, embeddings, vocabulary
 from tests.models.small import save_narratives
 from tests.models.tracevlm import small as tracevlm_small
+from tests.models.tracevlm import small_body
 
 RECIPES = Path(__file__).resolve().parents[2] / "recipes"
 SPLITS = ("train",) * 16 + ("validation",) * 4
@@ -80,6 +81,7 @@ OSCAR = {"width": 16, "layers": 2, "heads": 2, "feed_forward": 24, "dropout": 0.
 DECODER = {"width": 16, "layers": 1, "heads": 2, "feed_forward": 32, "max_words": 16, "dropout": 0.0}
 DECODER |= {"noise": [0.0, 0.0], "project_rate": 1.0}
 TRACEVLM = {"heads": 4, "code": 8, "mask_width": 16, "mask_heads": 2, "lora_rank": 2, "dtype": "float32"}
+SMALL = {"width": 16, "heads": 2, "layers": 1, "expansion": 2, "blocks": 1, "tvp_heads": 2, "dropout": 0.0}
 TASKS: dict[str, tuple[Callable[[Path], None], dict[str, Any], dict[str, Any]]] = {
     "eye": (_features, {"heads": 2, "layers": 1, "start": "random", "others": 5}, {}),
     "mitr": (_narratives, MITR, {}),
@@ -99,6 +101,7 @@ TASKS: dict[str, tuple[Callable[[Path], None], dict[str, Any], dict[str, Any]]] 
         {"eye": "eye", "decoder": "decoder"},
     ),
     "tracevlm": (_instructions, TRACEVLM, {}),
+    "tracevlm-small": (small_body.save_data, SMALL, {"worse": False}),
     "updown-vqa": (_questions, VQA, {}),
     "updown-caption": (_captions, CAPTION, {}),
     "hint-vqa": (_questions, VQA | {"hint": {"share": 1.0}}, {}),

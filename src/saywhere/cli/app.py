@@ -37,6 +37,7 @@ from saywhere.cli import (
     seeing,
     studio,
     study,
+    trace,
     training,
     video,
     world,
@@ -92,6 +93,7 @@ build.app.command("visual-words")(questions.visual_words)
 build.app.command("trace-benchmark")(benchmark.trace_benchmark)
 build.app.command("riln")(riln.riln)
 build.app.command("masks")(masks.masks)
+build.app.command("trace")(trace.trace)
 app.add_typer(build.app, name="build")
 app.add_typer(assets.app, name="assets")
 

@@ -103,6 +103,30 @@ def narrations(
 
 
 @app.command()
+def tracevlm(
+    output: Out = Path("out/tracevlm"),
+    quick: Quick = False,
+    coco: Annotated[
+        Path | None, typer.Option(help="Store of `saywhere build coco`, for the part on real photographs.")
+    ] = None,
+    photos: Annotated[int | None, typer.Option(min=2, help="Photographs; 300 by default, 20 with --quick.")] = None,
+    seeds: Annotated[int | None, typer.Option(min=1, help="Seeds; 3 by default, 1 with --quick.")] = None,
+    workers: Workers = 2,
+) -> None:
+    """TraceVLM's ablations on a tiny body in the world, and saywhere-trace on photographs that nothing learnt from.
+
+    What is done already in the output folder is not done again, so an interrupted run goes on where it was.
+    """
+    from saywhere.reproduce.tracevlm import TraceExperiment
+    from saywhere.reproduce.tracevlm_photos import TracePhotos
+
+    made = TraceExperiment.quick if quick else TraceExperiment
+    real = None if coco is None else TracePhotos(coco, photos or (20 if quick else 300))
+    experiment = made(workers=workers, photos=real)
+    _run(experiment if seeds is None else replace(experiment, seeds=tuple(range(seeds))), output)
+
+
+@app.command()
 def hint(
     output: Out = Path("out/hint"),
     quick: Quick = False,

@@ -25,6 +25,7 @@ _TASKS: dict[str, str] = {
     "patchioner-photo-writer": "saywhere.models.patchioner.photo_writing:PhotoWriterTask",
     "patchioner-reward": "saywhere.learn.reward:RewardTask",
     "tracevlm": "saywhere.models.tracevlm.task:TraceVlmTask",
+    "tracevlm-small": "saywhere.models.tracevlm.small_task:SmallTask",
     "updown-caption": "saywhere.models.updown.task:UpDnCaptionTask",
     "updown-vqa": "saywhere.models.updown.task:UpDnVqaTask",
 }

@@ -17,8 +17,10 @@ from saywhere.assets.checkpoint import read_json
 from saywhere.core.errors import InvalidFile, InvalidValue, UnknownName
 from saywhere.models.face import Model
 
-BASE = "saywhere-base"
+BASE, TRACE = "saywhere-base", "saywhere-trace"
 SEER, CONFIG = "seer.json", "config.json"
+_SHIPPED = {BASE: ("base", SEER, "seer"), TRACE: ("trace", CONFIG, "tracevlm-small")}
+"""Models that come with the package: their folder, the file that names their parts, and their kind."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +43,9 @@ _KINDS = {
     ),
     "tracevlm": ModelKind(
         "saywhere.models.tracevlm.face:open_tracevlm", ("caption", "ground", "narrate", "answer", "segment", "chat")
+    ),
+    "tracevlm-small": ModelKind(
+        "saywhere.models.tracevlm.small_face:open_small", ("caption", "ground", "narrate", "answer", "chat")
     ),
     "updown-caption": ModelKind("saywhere.models.updown.face:open_captioner", ("caption",)),
     "updown-vqa": ModelKind("saywhere.models.updown.face:open_vqa", ("answer",)),
@@ -68,9 +73,10 @@ def known_kinds() -> tuple[str, ...]:
 
 
 def with_skill(skill: str) -> tuple[str, ...]:
-    """What to use for a skill: the model that comes with the package, and kinds of models."""
+    """What to use for a skill: the models that come with the package, and kinds of models."""
     kinds = [f"a model of the kind {kind}" for kind, one in sorted(_KINDS.items()) if skill in one.skills]
-    return (*([BASE] if skill in _KINDS["seer"].skills else []), *kinds)
+    shipped = [name for name, (_, _, kind) in _SHIPPED.items() if skill in _KINDS[kind].skills]
+    return (*shipped, *kinds)
 
 
 def kind_of(folder: Path) -> str:
@@ -97,16 +103,23 @@ def _described(folder: Path) -> str:
     return kind
 
 
-def embedded() -> Path:
-    """The folder of the model that comes with the package."""
-    folder = Path(str(files("saywhere.models") / "base"))
-    if not (folder / SEER).is_file():
+def embedded(name: str = BASE) -> Path:
+    """The folder of a model that comes with the package."""
+    place, described, _ = _SHIPPED[name]
+    folder = Path(str(files("saywhere.models") / place))
+    if not (folder / described).is_file():
         raise InvalidFile(
             folder,
-            f"the weights of {BASE} did not come with this copy of saywhere",
+            f"the weights of {name} did not come with this copy of saywhere",
             "install a release, or name another model: a folder or owner/name on the hub",
         )
     return folder
+
+
+def embedded_name(folder: Path) -> str:
+    """What a model is called that comes with the package; empty for any other folder."""
+    places = {Path(str(files("saywhere.models") / place)).resolve(): name for name, (place, _, _) in _SHIPPED.items()}
+    return places.get(folder.resolve(), "")
 
 
 def seer_of(name: str, folder: str | Path) -> Path:

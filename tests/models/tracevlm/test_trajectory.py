@@ -150,7 +150,7 @@ def test_bins_and_pixels_give_places_back(points: list[tuple[float, float]]) -> 
     assert np.abs(places.pixels_of_bins(places.to_bins(xy)) - places.to_pixels(xy)).max() <= 1
 
 
-@pytest.mark.parametrize(("key", "value"), [("code", 7), ("mask_width", 40), ("blocks", 0), ("heads", "8")])
+@pytest.mark.parametrize(("key", "value"), [("code", 7), ("mask_width", 40), ("blocks", -1), ("heads", "8")])
 def test_shapes_that_cannot_be_are_refused(key: str, value: object) -> None:
     with pytest.raises(InvalidValue, match=f"config {key}"):
         TraceVlmConfig(**{key: value})  # type: ignore[arg-type]

@@ -87,8 +87,17 @@ def collate(
 ) -> InstructionBatch:
     """Talks, each about some photos, as one batch."""
     pixels, grids = reader.inputs.prepare([photo for some in photos for photo in some])
+    return collate_prepared(reader, talks, [len(some) for some in photos], pixels, grids)
+
+
+def collate_prepared(
+    reader: PromptReader, talks: Sequence[Sequence[Exchange]], images: Sequence[int], pixels: Tensor, grids: Tensor
+) -> InstructionBatch:
+    """The same with images that were prepared before. images: how many each talk is about."""
     counts = iter(reader.inputs.token_counts(grids))
-    read = [read_talk(reader, turns, [next(counts) for _ in some]) for turns, some in zip(talks, photos, strict=True)]
+    read = [
+        read_talk(reader, turns, [next(counts) for _ in range(some)]) for turns, some in zip(talks, images, strict=True)
+    ]
     ids, there = padded_ids([one.prompt.ids for one in read], reader.inputs.padding)
     learnt = padded([np.array(one.prompt.learnt) for one in read], padding=0).bool()
     return InstructionBatch(ids, there, learnt, pixels, grids, point_batch(read), target_batch(read))

@@ -16,14 +16,15 @@ MOST_POINTS = 256
 class TraceVlmConfig(ShapeConfig):
     """The paper leaves most of it open.
 
-    blocks, heads, expansion: of the perception module; its feed-forward layers are `expansion` times wider than it.
-    code: numbers that each coordinate of a point becomes. mask_width, mask_heads, mask_layers: of the segmentation
-    decoder. lora_rank, lora_alpha: of the adapters in the base. whole_base: the base's own parameters were trained
-    too, and are saved. context: tokens at most; 0 for as many as the base can read.
+    blocks, heads, expansion: of the perception module, which may have no block; its feed-forward layers are
+    `expansion` times wider than it. code: numbers that each coordinate of a point becomes. mask_width, mask_heads,
+    mask_layers: of the segmentation decoder; without layers there is none, and no masks. lora_rank, lora_alpha: of the
+    adapters in the base. whole_base: the base's own parameters were trained too, and are saved. context: tokens at
+    most; 0 for as many as the base can read.
     """
 
     family: ClassVar[str] = "TraceVLM"
-    may_be_zero: ClassVar[tuple[str, ...]] = ("context",)
+    may_be_zero: ClassVar[tuple[str, ...]] = ("blocks", "context", "mask_layers")
 
     blocks: int = 2
     heads: int = 8

@@ -177,7 +177,8 @@ def write(
     room = how.max_words or MOST_WORDS
     prompts = [model.reader.read(talk, _image_tokens(model, seen), room) for talk in talks]
     ids, there = padded_ids([prompt.ids for prompt in prompts], model.reader.inputs.padding, left=True)
-    rules = Rules(how, room, model.reader.ends, _unsayable(model), _sentence_ends(model))
+    reader, rows = model.reader, model.body.outputs
+    rules = Rules(how, room, reader.ends, (*reader.unsayable, *range(reader.size, rows)), reader.sentence_ends)
     keys = [repr((prompt.ids, "answer")).encode() for prompt in prompts]
     draws = uniform_draws(keys, how.seed, room) if how.method == "nucleus" else None
     with eval_mode(model):
@@ -188,6 +189,19 @@ def write(
         WrittenAnswer(one.tokens, model.reader.text(one.tokens), one.score, one.ended, prompt.forgotten)
         for one, prompt in zip(found, prompts, strict=True)
     ]
+
+
+def rate(model: TraceVLM, seen: VisualFeatures, talks: Sequence[Sequence[Exchange]]) -> Tensor:
+    """(talks,) the log-probability of all that the assistant says in each of some talks about the same images."""
+    prompts = [model.reader.read(talk, _image_tokens(model, seen)) for talk in talks]
+    ids, there = (one.to(model.device) for one in padded_ids([p.ids for p in prompts], model.reader.inputs.padding))
+    learnt, _ = padded_ids([[int(said) for said in p.learnt] for p in prompts], 0)
+    with eval_mode(model):
+        shown, _ = model.perceive(seen.repeated(len(talks)), _points(model, seen, talks, prompts))
+        positions, _ = model.body.positions(ids, there, shown.grids)
+        logs = model.body.say(model.body.read(ids, there, positions, shown)).float().log_softmax(dim=-1)
+    told = logs[:, :-1].gather(2, ids[:, 1:, None])[..., 0]
+    return (told * learnt[:, 1:].to(told)).sum(dim=1)
 
 
 def segment(
@@ -229,15 +243,3 @@ def _points(
 
 def _image_tokens(model: TraceVLM, seen: VisualFeatures) -> list[int]:
     return model.reader.inputs.token_counts(seen.grids)
-
-
-def _unsayable(model: TraceVLM) -> tuple[int, ...]:
-    """Tokens that stand for images or for nothing."""
-    inputs = model.reader.inputs
-    rows = int(model.body.network.get_output_embeddings().weight.shape[0])
-    return (inputs.special["<|image_pad|>"], *range(len(inputs.tokenizer), rows))
-
-
-def _sentence_ends(model: TraceVLM) -> tuple[int, ...]:
-    ids = [model.reader.inputs.tokenizer.encode(sign, add_special_tokens=False) for sign in (".", "!", "?")]
-    return tuple(found[0] for found in ids if len(found) == 1)

@@ -27,7 +27,16 @@ from saywhere.core import (
 from saywhere.core.caption import OBJECT
 from saywhere.core.grounded import WORDS_PER_S
 from saywhere.models.common.modes import eval_mode
-from saywhere.models.face import Answer, Look, Spoken, StreamingConversation, check_level, name_of, words_to_find
+from saywhere.models.face import (
+    Answer,
+    Look,
+    Spoken,
+    StreamingConversation,
+    check_level,
+    check_skill,
+    name_of,
+    words_to_find,
+)
 from saywhere.models.search import GenerationConfig
 from saywhere.models.tracevlm import decode
 from saywhere.models.tracevlm.decode import AnswerPiece, AnswerText, ParsedAnswer, WrittenAnswer, parse
@@ -44,12 +53,16 @@ _SURE = 0.5
 class TraceVlmModel:
     """A TraceVLM, ready to look."""
 
-    skills = ("caption", "ground", "narrate", "answer", "segment", "chat")
     levels = (OBJECT,)
     generation = GenerationConfig(max_words=decode.MOST_WORDS)
 
     def __init__(self, network: TraceVLM, name: str = "tracevlm") -> None:
         self.network, self.name = network.eval(), name
+
+    @property
+    def skills(self) -> tuple[str, ...]:
+        cuts = () if self.network.segmentation is None else ("segment",)
+        return ("caption", "ground", "narrate", "answer", *cuts, "chat")
 
     def look(self, photo: PhotoLike, image_id: str = "") -> TraceVlmLook:
         image = read_photo(photo)
@@ -103,11 +116,18 @@ class TraceVlmLook(Look):
     ) -> list[Caption]:
         check_level(level, self.levels, self.model.name)
         drawn = [of_region(region, self.view.frame) for region in regions]
-        talks = [[asked("describe") if one is None else asked("caption", one)] for one in drawn]
+        tasks = [self.caption_task(region) for region in regions]
+        talks = [
+            [asked("describe") if one is None else asked(task, one)] for task, one in zip(tasks, drawn, strict=True)
+        ]
         return [
             Caption(parse(said.text).text, said.score, region, origin=self.model.name)
             for said, region in zip(self.write(talks, how), regions, strict=True)
         ]
+
+    def caption_task(self, region: Region) -> str:  # noqa: ARG002 - for bodies that were taught otherwise
+        """Which task asks for the caption of a region."""
+        return "caption"
 
     def ground(self, text: str) -> Narrative:
         words = words_to_find(text)
@@ -135,6 +155,7 @@ class TraceVlmLook(Look):
         return Answer(text, probability, ((text, probability),), nowhere)
 
     def segment(self, what: Region | str) -> Mask:
+        check_skill(self.model, "segment")
         if isinstance(what, str):
             question = asked("mask", " ".join(words_to_find(what)))
         else:
@@ -201,7 +222,7 @@ class TraceVlmConversation(StreamingConversation):
         return Spoken(parsed.text, (*traces, *parsed.boxes, *masks), said.forgotten, tuple(lost))
 
     def _masks(self, talk: Sequence[Exchange], said: WrittenAnswer, parsed: ParsedAnswer) -> list[Mask]:
-        if not parsed.segments:
+        if not parsed.segments or "segment" not in self._look.model.skills:
             return []
         return self._look.masks(decode.segment(self._look.model.network, self._look.seen, talk, said.tokens))
 

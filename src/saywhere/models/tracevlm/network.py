@@ -42,7 +42,7 @@ class TraceVLM(nn.Module):
         with seeded(seed):
             self.trajectory = TrajectoryEmbedding(body.width, config.code)
             self.perception = Perception(config, body.width)
-            self.segmentation = MaskDecoder(config, body.width, body.patch_width)
+            self.segmentation = MaskDecoder(config, body.width, body.patch_width) if config.mask_layers else None
         self.reader = PromptReader(body.inputs, config.context)
 
     @property
@@ -82,6 +82,8 @@ class TraceVLM(nn.Module):
 
     def cut_out(self, tokens: Tensor, seen: VisualFeatures, image: int, points: Tensor) -> Tensor:
         """(k, h, w) logits. tokens: (k, 6, width) states of the codebook's tokens."""
+        if self.segmentation is None:
+            raise InvalidValue("TraceVLM", "was made without layers for masks", "train one with mask_layers")
         patches = seen.patches[image]
         rows, cols = (n // self.body.inputs.merge for n in patches.shape[:2])
         masks: Tensor = self.segmentation(tokens, points, [seen.merged[image].view(rows, cols, -1), patches])
@@ -92,7 +94,8 @@ class TraceVLM(nn.Module):
         if part not in PARTS:
             raise UnknownName("part of a TraceVLM", part, PARTS)
         if part in ("trajectory", "perception", "segmentation"):
-            return list(getattr(self, part).parameters())
+            found = getattr(self, part)
+            return [] if found is None else list(found.parameters())
         named = list(self.body.network.named_parameters())
         if part == "tokens":
             return [parameter for name, parameter in named if "trainable_tokens_delta" in name]

@@ -81,3 +81,17 @@ def refinement(logits: Tensor, truths: Tensor, weight: float) -> Tensor:
 def total(words: Tensor, masks: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """The loss, the sum of "text" and "masks", with all terms."""
     return {"loss": words + masks["masks"] if masks else words, "text": words, **masks}
+
+
+def near_loss(scores: Tensor, tokens: Tensor, first_coordinate: int, spread: float) -> Tensor:
+    """The mean over tokens; for coordinates, which are the last tokens, those near the true one count as well, by a
+    bell of this spread. With a spread of 0 it is `word_loss`."""
+    logs = scores.float().log_softmax(dim=1)
+    drawn = tokens >= first_coordinate
+    if not spread or not bool(drawn.any()):
+        return functional.nll_loss(logs, tokens)
+    bins = torch.arange(scores.shape[1] - first_coordinate, device=scores.device)
+    far = (bins - (tokens[drawn] - first_coordinate)[:, None]) / spread
+    weights = torch.softmax(-0.5 * far**2, dim=1)
+    near = -(weights * logs[drawn][:, first_coordinate:]).sum()
+    return (functional.nll_loss(logs[~drawn], tokens[~drawn], reduction="sum") + near) / len(tokens)

@@ -51,7 +51,7 @@ class Perception(nn.Module):
         """Each image, (n, width), with the points on it, (p, width). One without points stays as it is."""
         images, points = list(images), list(points)
         pointed = [i for i, one in enumerate(points) if len(one)]
-        if not pointed:
+        if not pointed or not len(self.blocks):
             return images, points
         kind = next(self.parameters()).dtype
         image, no_image = _padded([images[i].to(kind) for i in pointed])

@@ -55,6 +55,22 @@ class PromptReader:
         """Tokens that end an answer."""
         return tuple({self._tokenizer.eos_token_id, self._tokenizer.convert_tokens_to_ids("<|im_end|>")} - {None})
 
+    @property
+    def size(self) -> int:
+        """Tokens in all."""
+        return len(self._tokenizer)
+
+    @property
+    def sentence_ends(self) -> tuple[int, ...]:
+        """Tokens that end a sentence."""
+        ids = [self._tokenizer.encode(sign, add_special_tokens=False) for sign in (".", "!", "?")]
+        return tuple(found[0] for found in ids if len(found) == 1)
+
+    @property
+    def unsayable(self) -> tuple[int, ...]:
+        """Tokens that no answer holds."""
+        return (self._special["<|image_pad|>"],)
+
     def parts(self, parts: Sequence[Part]) -> tuple[list[int], list[int]]:
         """The ids of what is said, and where in them masks begin."""
         ids: list[int] = []

@@ -125,6 +125,11 @@ class QwenBody(nn.Module):
     def patch_width(self) -> int:
         return int(self.network.config.vision_config.hidden_size)
 
+    @property
+    def outputs(self) -> int:
+        """Tokens that are scored; the last ones may stand for nothing."""
+        return int(self.network.get_output_embeddings().weight.shape[0])
+
     def adapt(self, rank: int, alpha: int, seed: int = 0) -> None:
         """Put adapters into the language model and the eye, and make the rows of our tokens trainable."""
         peft = require("peft", needed_for="adapters in a Qwen-VL", extra=_EXTRA)

@@ -1,0 +1,208 @@
+"""The shipped small TraceVLM on real photographs that nothing learnt from: captions with and without a trajectory,
+expressions as boxes, and narrations."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from PIL import Image
+
+from saywhere.build.referring_texts import split_of_photo
+from saywhere.build.region_texts import BoxXyxy
+from saywhere.build.trace_talks import ToldPhoto, mentions, through
+from saywhere.core.errors import InvalidFile
+from saywhere.core.types import Progress
+from saywhere.language.coco_aliases import classes_named
+from saywhere.metrics import caption_scores
+from saywhere.models.registry import BASE, TRACE, embedded, open_model
+from saywhere.models.tracevlm.decode import parse
+from saywhere.models.tracevlm.examples import asked
+from saywhere.models.tracevlm.small_face import SmallTraceLook, SmallTraceModel
+from saywhere.models.tracevlm.small_photos import overlap
+from saywhere.provenance import sha256_of
+from saywhere.reproduce.claims import Claim, judge_photos
+from saywhere.reproduce.tables import MeasureColumn, ModelRow, Table
+from saywhere.store import Row, Store
+
+SECTION = "real photographs"
+CENTRE, WHOLE = (0.25, 0.25, 0.75, 0.75), (0.0, 0.0, 1.0, 1.0)
+_FITS = 0.5
+_DRAWN = "saywhere-trace, the box that it draws by itself"
+_OURS, _LARGEST = TRACE, "the largest thing found of a kind that is named"
+_CAPTIONS = tuple(MeasureColumn(name) for name in ("BLEU-4", "ROUGE-L", "CIDEr"))
+_FOUND = (MeasureColumn("P@0.5, %", digits=1), MeasureColumn("pointing, %", digits=1))
+_REMARKS = (
+    "Photographs: those that the store keeps for validation. Neither the eye nor the small model learnt from them; the "
+    "detector, an asset, learnt COCO's kinds from all of train2017, and they are of it.",
+    "Trajectories of photographs are pseudo-trajectories: they pass the true boxes of what one of the photo's captions "
+    "names, in its order. The caption along it is compared with that caption alone, as is the caption without it.",
+    "Pointing: the middle of the box lies in the true one.",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class TracePhotos:
+    """coco: a store of `saywhere build coco`. photos: held out, with captions or expressions, at most. expressions: of
+    each. base: whether saywhere-base is measured beside it."""
+
+    coco: Path
+    photos: int = 300
+    expressions: int = 3
+    base: bool = True
+
+    def settings(self) -> dict[str, Any]:
+        return {"photos": self.photos, "expressions": self.expressions, "base": self.base}
+
+
+@dataclass(frozen=True, slots=True)
+class PhotoMeasures:
+    """What the report takes over."""
+
+    tables: tuple[Table, ...] = ()
+    claims: tuple[Claim, ...] = ()
+    remarks: tuple[str, ...] = ()
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    made_by: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class _Told:
+    """Captions of photos. along, alone: with the trajectory and without; truth: whose trajectory it was."""
+
+    along: dict[str, str] = field(default_factory=dict)
+    alone: dict[str, str] = field(default_factory=dict)
+    truth: dict[str, list[str]] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class _Finding:
+    """Boxes for expressions, by who found them; None where nothing was found."""
+
+    photos: list[str] = field(default_factory=list)
+    truths: list[BoxXyxy] = field(default_factory=list)
+    found: dict[str, list[BoxXyxy | None]] = field(default_factory=dict)
+
+    def right(self, name: str) -> np.ndarray:
+        pairs = zip(self.found[name], self.truths, strict=True)
+        return np.array([box is not None and overlap(box, truth) >= _FITS for box, truth in pairs], float)
+
+    def pointed(self, name: str) -> np.ndarray:
+        pairs = zip(self.found[name], self.truths, strict=True)
+        return np.array([box is not None and _middle_in(box, truth) for box, truth in pairs], float)
+
+
+def held_out(coco: Store, most: int) -> list[Row]:
+    """Photos that nothing learnt from, with captions or expressions; those with both first."""
+    rows = [
+        row
+        for row in coco
+        if row["split"] == "validation"
+        and split_of_photo(row.key, row["split"]) == "test"
+        and (row["captions"] or row["referring"])
+    ]
+    if not rows:
+        raise InvalidFile(coco.folder, "keeps no photo with captions or expressions for validation")
+    return sorted(rows, key=lambda row: (not (row["captions"] and row["referring"]), row.key))[:most]
+
+
+def measure_photos(settings: TracePhotos, progress: Progress) -> PhotoMeasures:
+    """Look at every photo once with each model, and compare."""
+    rows = held_out(Store(settings.coco), settings.photos)
+    model = open_model(embedded(TRACE))
+    if not isinstance(model, SmallTraceModel):
+        raise InvalidFile(embedded(TRACE), "is not a small TraceVLM")
+    base: Any = open_model(embedded(BASE)) if settings.base else None
+    told, finding = _Told(), _Finding()
+    for number, row in enumerate(rows, 1):
+        image = Image.open(io.BytesIO(bytes(row["jpeg"]))).convert("RGB")
+        look = model.look(image, row.key)
+        _captions(look, ToldPhoto.of_row(row, row.key), told)
+        _expressions(look, row, settings.expressions, finding, None if base is None else base.look(image, row.key))
+        progress("looking at photographs", number, len(rows))
+    parts = [*(_caption_results(told) if told.truth else ()), *(_found_results(finding) if finding.truths else ())]
+    return PhotoMeasures(
+        tuple(one for one in parts if isinstance(one, Table)),
+        tuple(one for one in parts if isinstance(one, Claim)),
+        _REMARKS,
+        {"photographs": f"{len(rows):,}: {len(told.truth):,} trajectories, {len(finding.truths):,} expressions"},
+        {"weights of saywhere-trace": sha256_of(embedded(TRACE) / "model.safetensors")[:12]},
+    )
+
+
+def _captions(look: SmallTraceLook, photo: ToldPhoto, told: _Told) -> None:
+    """The first caption that names two things or more, with a pseudo-trajectory through them and without."""
+    for caption in photo.captions:
+        named = mentions(caption, photo.boxes)
+        if len(named) > 1:
+            drawn = through([one.box_xyxy for one in named], np.random.default_rng(int(photo.key)))
+            along, alone = look.write([[asked("caption", drawn)], [asked("describe")]])
+            told.along[photo.key], told.alone[photo.key] = parse(along.text).text, parse(alone.text).text
+            told.truth[photo.key] = [caption]
+            return
+
+
+def _expressions(look: SmallTraceLook, row: Row, most: int, finding: _Finding, base: Any) -> None:
+    said = [(one["expression"], tuple(one["box_xyxy"])) for one in row["referring"] or ()][:most]
+    if not said:
+        return
+    texts = [text for text, _ in said]
+    boxes, drawn = (
+        [None if box is None else box.xyxy for box in some] for some in (look.find(texts), look.draw(texts))
+    )
+    for (text, truth), box, own in zip(said, boxes, drawn, strict=True):
+        finding.photos.append(row.key)
+        finding.truths.append(truth)
+        guesses = {_OURS: box, _DRAWN: own, "a box in the centre": CENTRE, "the whole photo": WHOLE}
+        guesses[_LARGEST] = _largest(look, text)
+        if base is not None:
+            place = base.find(text)
+            guesses[BASE] = None if place is None else place.box_xyxy
+        for name, guess in guesses.items():
+            finding.found.setdefault(name, []).append(guess)
+
+
+def _largest(look: SmallTraceLook, text: str) -> BoxXyxy:
+    """The largest thing that the detector found of a kind that is named; the centre where there is none."""
+    named = classes_named(text)
+    boxes = [one.box_xyxy for one in look.view.found if one.name in named]
+    return max(boxes, key=lambda box: (box[2] - box[0]) * (box[3] - box[1])) if boxes else CENTRE
+
+
+def _middle_in(box: BoxXyxy, truth: BoxXyxy) -> bool:
+    x, y = (box[0] + box[2]) / 2, (box[1] + box[3]) / 2
+    return truth[0] <= x <= truth[2] and truth[1] <= y <= truth[3]
+
+
+def _caption_results(told: _Told) -> Iterator[Table | Claim]:
+    scored = {
+        name: caption_scores(captions, told.truth, ["bleu", "rouge_l", "cider"])
+        for name, captions in (("along the pseudo-trajectory", told.along), ("without it", told.alone))
+    }
+    rows = tuple(ModelRow(name, (dict(one["corpus"]),)) for name, one in scored.items())
+    yield Table(1, "captions of saywhere-trace against the caption that the trajectory is of", _CAPTIONS, rows, SECTION)
+    photos = sorted(told.truth)
+    along, alone = ([one["per_item"][photo]["CIDEr"] for photo in photos] for one in scored.values())
+    differences = np.array(along) - np.array(alone)
+    text = "photographs: captions along the trajectory are nearer to what its author said"
+    yield judge_photos(text, "CIDEr", "along the pseudo-trajectory", "without it", differences, photos)
+
+
+def _found_results(finding: _Finding) -> Iterator[Table | Claim]:
+    rows = [
+        ModelRow(name, ({_FOUND[0].name: 100 * right.mean(), _FOUND[1].name: 100 * finding.pointed(name).mean()},))
+        for name in finding.found
+        for right in [finding.right(name)]
+    ]
+    yield Table(2, "referring expressions as boxes", _FOUND, tuple(rows), SECTION, rows_are="Who finds")
+    yield from (_finds_more(finding, other) for other in finding.found if other != _OURS)
+
+
+def _finds_more(finding: _Finding, other: str) -> Claim:
+    differences: Sequence[float] = (finding.right(_OURS) - finding.right(other)).tolist()
+    text = f"photographs: {_OURS} finds expressions better than {other}"
+    return judge_photos(text, "P@0.5", _OURS, other, differences, finding.photos)

@@ -1,0 +1,101 @@
+"""The small TraceVLM as a model that looks: its skills, its answers, its conversation."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from saywhere.core import Box, Frame, Point, Region, Trace
+from saywhere.core.errors import InvalidValue
+from saywhere.models.face import MissingSkill
+from saywhere.models.registry import kind_of, open_model, with_skill
+from saywhere.models.search import GenerationConfig
+from saywhere.models.tracevlm.decode import rate
+from saywhere.models.tracevlm.examples import answered, asked
+from saywhere.models.tracevlm.small_face import SmallTraceLook, SmallTraceModel
+from saywhere.vision.view import Found, View
+from tests.models.tracevlm import small_body as small
+
+SHORT = GenerationConfig(max_words=10)
+
+
+def _view() -> View:
+    states = np.random.default_rng(0).normal(size=(401, small.STATE)).astype(np.float32)
+    frame = Frame.squash((640, 480), (280, 280), 14)
+    patches = states[1:].reshape(20, 20, -1)
+    return View(frame, patches, patches[0, 0], None, [Found((0.1, 0.2, 0.5, 0.9), "dog", 0.9)], states)
+
+
+@pytest.fixture
+def look(monkeypatch: pytest.MonkeyPatch) -> SmallTraceLook:
+    monkeypatch.setattr(SmallTraceModel, "generation", SHORT)
+    return SmallTraceModel(small.model(), "tiny").see(_view())
+
+
+def test_a_saved_one_is_opened_by_its_kind(tmp_path: Path) -> None:
+    small.model().save_pretrained(tmp_path / "mine")
+    assert kind_of(tmp_path / "mine") == "tracevlm-small"
+    model = open_model(tmp_path / "mine")
+    assert (model.name, model.skills) == ("mine", ("caption", "ground", "narrate", "answer", "chat"))
+    assert with_skill("chat")[0] == "saywhere-trace"
+
+
+def test_every_region_gets_a_caption_the_same_alone_and_among_others(look: SmallTraceLook) -> None:
+    trace = Trace([(0.1, 0.2, 0.0), (0.4, 0.5, 1.0)])
+    regions: list[Region] = [Box(0.1, 0.2, 0.5, 0.9), Point(0.3, 0.3), trace]
+    together = look.captions(regions)
+    assert [one.text for one in together] == [look.caption(region).text for region in regions]
+
+
+def test_phrases_get_boxes_or_none(look: SmallTraceLook) -> None:
+    found = look.find(["a dog", "a couch"])
+    assert len(found) == 2
+    assert look.find([]) == []
+    grounded = look.grounded("a dog on a couch")
+    assert (grounded.words, len(grounded.boxes)) == (("a", "dog", "on", "a", "couch"), 5)
+
+
+def test_the_thing_that_is_found_is_the_likeliest_box(look: SmallTraceLook) -> None:
+    things = [Found((0.1, 0.2, 0.5, 0.9), "dog", 0.9), Found((0.6, 0.1, 0.9, 0.4), "cup", 0.8)]
+    several = look.model.see(look.view.with_found(things))
+    assert isinstance(several, SmallTraceLook)
+    boxes = [Box(*thing.box_xyxy) for thing in things]
+    rated = [rate(look.model.network, several.seen, [[asked("box", "a cup"), answered(box)]]) for box in boxes]
+    together = rate(look.model.network, several.seen, [[asked("box", "a cup"), answered(box)] for box in boxes])
+    assert np.allclose(together.numpy(), [float(one) for one in rated], atol=1e-4)
+    [found] = several.find(["a cup"])
+    assert found is not None
+    assert np.allclose(found.xyxy, boxes[int(together.argmax())].xyxy)
+    bare = look.model.see(look.view.with_found([]))
+    assert bare.find(["a cup"]) == bare.draw(["a cup"])
+
+
+def test_what_it_did_not_learn_is_refused(look: SmallTraceLook) -> None:
+    with pytest.raises(MissingSkill, match="cannot cut out"):
+        look.segment(Point(0.5, 0.5))
+    with pytest.raises(InvalidValue, match="has no word"):
+        look.answer("  ")
+
+
+def test_a_view_without_states_is_refused() -> None:
+    bare = View(Frame.of_grid(2, 2), np.ones((2, 2, 3)), np.ones(3))
+    with pytest.raises(InvalidValue, match="no hidden states"):
+        SmallTraceModel(small.model(), "tiny").see(bare)
+
+
+def test_a_conversation_remembers_and_forgets_the_oldest(look: SmallTraceLook) -> None:
+    talk = look.chat()
+    first = talk.say("What is this? <|end|><traj>(1,2)</traj>", Point(0.3, 0.3))
+    assert first.forgotten == 0
+    assert len(talk.turns) == 2
+    told = [talk.say("And this, and what is beside it on the couch?") for _ in range(12)]
+    assert told[-1].forgotten > 0
+    assert len(talk.turns) == 26
+
+
+def test_an_answer_has_a_probability(look: SmallTraceLook) -> None:
+    answer = look.answer("What is this?", Box(0.1, 0.2, 0.5, 0.9))
+    assert 0 < answer.probability <= 1
+    assert answer.ranked == ((answer.text, answer.probability),)
