@@ -36,8 +36,8 @@ ABOUT_PEOPLE = ("action", "rationale")
 """Levels that suppose that someone is to be seen; all of HL's photos show people."""
 PERSON = "person"
 """What the detector calls people."""
-_LEAST_PERSON = 0.1
-"""What people do is said only of people who may be there."""
+_LEAST_PERSON = 0.5
+"""What people do is sure only if people are rather there than not."""
 _HARDLY = 0.2
 """A kind is hardly there whose presence is below this share of what makes a caption sure."""
 _PHRASE_WORDS, _PHRASES_FETCHED = 4, 400
