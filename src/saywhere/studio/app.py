@@ -27,6 +27,7 @@ from saywhere.studio import (
     routes_collect,
     routes_narratives,
     routes_photos,
+    routes_queue,
     routes_seeing,
     routes_study,
     routes_videos,
@@ -42,6 +43,7 @@ from saywhere.studio.safety import HEADERS, Doorkeeper
 from saywhere.studio.services import StrictRoute, Studio, TheStudio
 from saywhere.studio.settings import StudioSettings
 from saywhere.studio.skills import skill_values
+from saywhere.studio.skips import SkipStore
 from saywhere.studio.study_desk import StudyDesk
 from saywhere.studio.videos import VideoStore
 
@@ -69,7 +71,7 @@ def create_app(settings: StudioSettings, seer: Model | None = None) -> FastAPI:
             closing.close()
 
     seeing = (routes_photos, routes_seeing, routes_why, routes_chat, chat)
-    routes = (*seeing, routes_narratives, routes_videos, routes_study, routes_collect)
+    routes = (*seeing, routes_narratives, routes_queue, routes_videos, routes_study, routes_collect)
     app = _server(settings, [router, *(part.router for part in routes)], running)
     app.state.studio = studio
     return app
@@ -128,6 +130,7 @@ def _studio(settings: StudioSettings, seer: Model | None) -> Studio:
         settings,
         PhotoStore(settings.folder / "photos", limits),
         NarrativeStore(settings.folder / "narratives"),
+        SkipStore(settings.folder / "skipped.json"),
         VideoStore(settings.videos),
         LookService(settings.model if seer is None else seer.name, load, limits),
         Jobs(limits.jobs, limits.listeners),

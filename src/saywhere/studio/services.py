@@ -16,6 +16,7 @@ from saywhere.studio.messages import ErrorReply
 from saywhere.studio.narratives import NarrativeStore
 from saywhere.studio.photos import PhotoStore
 from saywhere.studio.settings import StudioSettings
+from saywhere.studio.skips import SkipStore
 from saywhere.studio.videos import VideoStore
 
 
@@ -26,6 +27,7 @@ class Studio:
     settings: StudioSettings
     photos: PhotoStore
     narratives: NarrativeStore
+    skips: SkipStore
     videos: VideoStore
     looks: LookService
     jobs: Jobs

@@ -48,6 +48,11 @@ export const addPhoto = (file) =>
 /** With everything that was said about it. */
 export const removePhoto = (id) => reply("DELETE", `${at("photos", id)}?with_narratives=true`, { keepalive: true });
 
+/** How far each photo is: [{photo, state, reason}]. */
+export const queue = async () => (await asked("GET", at("queue"))).photos;
+export const skip = (id, reason) => reply("PUT", at("queue", id, "skip"), { json: { reason } });
+export const takeBack = (id) => reply("DELETE", at("queue", id, "skip"));
+
 export const look = (id, signal) => asked("POST", at("photos", id, "look"), { json: {}, signal });
 export const captions = async (id, regions, level) =>
   (await asked("POST", at("photos", id, "captions"), { json: { regions, level, provenance: true } })).captions;

@@ -134,7 +134,7 @@ export class Describe {
 
   change(cards) {
     const { work } = this;
-    work.past.push(work.cards);
+    work.past.push({ cards: work.cards, selected: this.selected });
     work.future = [];
     work.cards = cards;
   }
@@ -146,8 +146,8 @@ export class Describe {
   step(from, to, said) {
     const { work } = this;
     if (!work[from].length) return;
-    work[to].push(work.cards);
-    work.cards = work[from].pop();
+    work[to].push({ cards: work.cards, selected: this.selected });
+    ({ cards: work.cards, selected: this.selected } = work[from].pop());
     if (!work.cards.includes(this.selected)) this.selected = null;
     this.render();
     announce(said);

@@ -7,6 +7,7 @@ import { h, isTyping, relabel } from "./dom.js";
 import { Describe } from "./describe.js";
 import { toast } from "./notices.js";
 import { Find, Narrate } from "./pointing.js";
+import { Queue } from "./queue.js";
 import { Record } from "./record.js";
 import { Replay } from "./replay.js";
 import { remember } from "./settings.js";
@@ -24,6 +25,7 @@ class App {
     this.status = new Status(() => this.statusChanged());
     this.stage = new Stage(one(".stage"));
     this.shelf = new Shelf(one(".shelf"), this, (photo) => this.showPhoto(photo));
+    this.queue = new Queue(this);
     this.modes = [Record, Describe, Ask, Find, Narrate, Replay].map((Mode) => new Mode(this));
     this.stage.empty.append(this.shelf.invitation());
     this.seams = h("div", {});
@@ -45,6 +47,7 @@ class App {
   async loadPhotos(id) {
     try {
       await this.shelf.load();
+      await this.queue.load();
       this.stage.empty.replaceChildren(this.shelf.invitation());
     } catch (error) {
       if (!(error instanceof api.Refused)) throw error;
@@ -146,7 +149,7 @@ class App {
   /** While a recording runs, nothing else may take the stage. */
   lock(on) {
     this.locked = on;
-    one(".modes").inert = on;
+    for (const part of [".top", ".skip"]) one(part).inert = on;
     one(".shelf").inert = on;
     document.body.classList.toggle("locked", on);
   }
@@ -156,6 +159,7 @@ class App {
     if (this.locked || !this.ready) return;
     try {
       await this.shelf.load();
+      await this.queue.load();
     } catch (error) {
       if (!(error instanceof api.Refused)) throw error;
       return; // The status says that the server is away.
@@ -175,7 +179,7 @@ class App {
 
   listen() {
     addEventListener("keydown", (event) => {
-      if (event.defaultPrevented || (isTyping(event) && event.key !== "Escape")) return;
+      if (event.defaultPrevented || (isTyping(event) && event.key !== "Escape" && !this.mode?.whileTyping?.(event))) return;
       if (this.mode?.key(event)) event.preventDefault();
     });
     addEventListener("visibilitychange", () => { if (document.visibilityState === "visible") this.refresh(); });

@@ -75,3 +75,20 @@ export class Take {
     return { ...this.draft, points: this.points, sound: this.sound, release: this.release };
   }
 }
+
+/** Take the last stroke away, to be put back by `redoStroke`: its points, or null if there is none. */
+export function undoStroke(recording) {
+  if (!recording.starts.length) return null;
+  const stroke = recording.points.splice(recording.starts.pop());
+  recording.undone.push(stroke);
+  return stroke;
+}
+
+/** Put back the stroke that was taken away last: its points, or null if there is none. */
+export function redoStroke(recording) {
+  const stroke = recording.undone.pop();
+  if (!stroke) return null;
+  recording.starts.push(recording.points.length);
+  recording.points.push(...stroke);
+  return stroke;
+}
