@@ -76,6 +76,7 @@ OPERATIONS = [
     "GET /api/narratives/{narrative_id}/audio",
     "POST /api/narratives/{narrative_id}/align",
     "GET /api/narratives/{narrative_id}/export",
+    "POST /api/transcriptions",
     "GET /api/queue",
     "PUT /api/queue/{photo_id}/skip",
     "DELETE /api/queue/{photo_id}/skip",

@@ -203,10 +203,22 @@ class ModelFacts(Reply):
     levels: list[str]
 
 
+class TranscriptionFacts(Reply):
+    """Whether recordings can be written down; if not, why and how to get it. aligned: languages with times of words."""
+
+    has: bool
+    why: str
+    how: str
+    name: str
+    languages: list[str]
+    aligned: list[str]
+
+
 class StatusReply(Reply):
     version: str
     model: ModelFacts
     videos: int
+    transcription: TranscriptionFacts
     limits: dict[str, int | float]
 
 

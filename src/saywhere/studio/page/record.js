@@ -3,7 +3,7 @@
 import * as api from "./api.js";
 import * as drafts from "./drafts.js";
 import { button, clock, counted, h, keyHelp, relabel } from "./dom.js";
-import { Microphone, whyNot } from "./microphone.js";
+import { Microphone, whyNot, withoutVoice } from "./microphone.js";
 import { announce, busy, problem, toast, toastProblem } from "./notices.js";
 import { Player } from "./player.js";
 import { remembered, remember } from "./settings.js";
@@ -26,6 +26,7 @@ export class Record {
     this.player = new Player(app.stage);
     this.state = "idle";
     this.sound = "";
+    this.whileTyping = whileTyping;
   }
 
   enter(photo) {
@@ -41,6 +42,8 @@ export class Record {
 
   /** Leave a recording that is not saved in the browser's storage, where the list shows it. */
   putAway() {
+    this.transcribe?.cancel();
+    this.transcribe = null;
     this.recording?.release?.();
     if (this.sound) URL.revokeObjectURL(this.sound);
     this.recording = null;
@@ -115,18 +118,10 @@ export class Record {
     } catch (error) {
       this.app.lock(false);
       this.start.disabled = false;
-      this.askWithout(error);
+      const question = withoutVoice(error, () => this.begin(), () => { this.app.lock(true); this.startTake(null); });
+      this.aside.replaceChildren(question);
+      question.querySelector("button").focus();
     }
-  }
-
-  /** Nothing is recorded before it is clear whether the voice is heard. */
-  askWithout(error) {
-    const again = button("Try again", { kind: "quiet", onclick: () => this.begin() });
-    const without = button("Record without sound", { kind: "quiet", onclick: () => { this.app.lock(true); this.startTake(null); } });
-    this.aside.replaceChildren(h("div", { class: "problem", role: "alert" },
-      h("p", {}, error.message), h("p", { class: "hint" }, "Record without sound? You type what you see, and the times of your keys are kept."),
-      h("div", { class: "row" }, again, without)));
-    again.focus();
   }
 
   startTake(microphone) {
@@ -187,6 +182,7 @@ export class Record {
     if (await this.ended()) {
       this.review();
       this.text.focus();
+      this.offering.then(() => this.transcribe?.offer());
       announce(`Recorded ${clock(this.recording.duration_s)}`);
     }
   }
@@ -204,10 +200,6 @@ export class Record {
     this.take = null;
     this.app.lock(false);
     return true;
-  }
-
-  whileTyping(event) {
-    return whileTyping(event);
   }
 
   key(event) {
@@ -231,6 +223,8 @@ export class Record {
     this.fields();
     this.facts = h("p", { class: "hint" });
     recording.undone ??= [];
+    this.help = h("div", {});
+    this.offering = this.offerTranscription(recording, this.help);
     this.undo = button("", { kind: "icon", icon: "undo", label: "Undo stroke", onclick: () => this.changeStrokes(undoStroke, "Removed") });
     this.redo = button("", { kind: "icon", icon: "redo", label: "Redo stroke", onclick: () => this.changeStrokes(redoStroke, "Put back") });
     const last = !this.app.queue.next();
@@ -242,11 +236,20 @@ export class Record {
       this.app.queue.show(false),
       h("h2", {}, "What did you say?"),
       h("p", { class: "lead" }, "Write it down word for word, or correct what you typed. The words then get their times."),
-      this.form, this.facts,
+      this.form, this.help, this.facts,
       h("div", { class: "row" }, this.saveNext, this.save, button("Discard", { kind: "quiet", onclick: () => this.drop() }), this.undo, this.redo),
       this.aside, this.player.text,
     );
     this.preview();
+  }
+
+  async offerTranscription(recording, place) {
+    const facts = this.app.status.transcription;
+    if (!recording.sound.length || !facts) return;
+    const { Transcribe } = await import("./transcribe.js");
+    if (this.recording !== recording) return;
+    this.transcribe = new Transcribe(facts, () => wav(recording.sound, recording.rate), this.text, () => { if (this.recording === recording) this.edited(); });
+    place.replaceChildren(this.transcribe.element);
   }
 
   fields() {
@@ -316,6 +319,7 @@ export class Record {
   async store(next) {
     const { recording } = this;
     if (this.save.disabled) return;
+    this.transcribe?.cancel();
     this.save.disabled = true;
     if (this.saveNext) this.saveNext.disabled = true;
     this.aside.replaceChildren(busy("Saving …"));
