@@ -196,6 +196,8 @@ def checked(record: Mapping[str, Any]) -> Record:
         raise InvalidValue("timed_by", f"is {kept['timed_by']!r}, not audio, keys or even")
     _check_words(kept["words"])
     _check_keys(kept["keys"])
+    if record.get("typed") is not None:
+        kept["typed"] = _text(record, "typed", MOST_CHARACTERS)
     boxes = record.get("boxes")
     if boxes is not None:
         kept["boxes"] = _boxes(boxes, len(kept["words"]))

@@ -311,8 +311,8 @@ export class Record {
   }
 
   asNarrative() {
-    const { id, photo, annotator, text, keys, created } = this.recording;
-    return { id, photo, annotator, text, words: [], trace: this.trace, keys, audio: false, origin: "human", created };
+    const { id, photo, annotator, text, keys, typed, created } = this.recording;
+    return { id, photo, annotator, text, words: [], trace: this.trace, keys, typed, audio: false, origin: "human", created };
   }
 
   /** Give it to the server; only then the browser forgets its own copy. */

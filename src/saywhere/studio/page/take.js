@@ -12,7 +12,7 @@ export class Take {
     this.onTrouble = onTrouble;
     this.draft = {
       id: drafts.newId(), photo: photo.id, photoName: photo.name, created: new Date().toISOString(), annotator,
-      text: "", keys: [], starts: [], duration_s: 0, rate: microphone ? microphone.rate : 0,
+      text: "", typed: "", keys: [], starts: [], duration_s: 0, rate: microphone ? microphone.rate : 0,
     };
     this.points = [];
     this.sound = [];
@@ -46,7 +46,7 @@ export class Take {
   }
 
   typed(text, moment) {
-    this.draft.text = text;
+    this.draft.text = this.draft.typed = text;
     this.draft.keys.push({ t: round(this.since(moment), 4), text_length: [...text].length }); // Characters, not UTF-16 units.
   }
 
