@@ -176,7 +176,7 @@ def _window(frames: NDArray[np.int64]) -> tuple[float, float]:
 
 
 def between_neighbours(words: Sequence[str], windows: dict[int, tuple[float, float]]) -> list[Utterance]:
-    """All words: those without a window (by their index) share the pause before the next that has one, if there is any."""
+    """All words: those without a window (by index) share the pause before the next that has one, if there is any."""
     utterances: list[Utterance] = []
     first, last = min(windows), max(windows)
     i = 0

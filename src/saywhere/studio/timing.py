@@ -73,9 +73,7 @@ def _typed_words(record: Mapping[str, Any], texts: Sequence[str]) -> tuple[Word,
     blocks = SequenceMatcher(None, [_plain(w) for w in before], [_plain(w) for w in texts], False).get_matching_blocks()
     same = {block.b + i: block.a + i for block in blocks for i in range(block.size)}
     if len(same) < _LEAST_TYPED * len(texts):
-        raise InvalidValue(
-            "the keys", "tell nothing: another text was typed", "record once more, or type what was typed"
-        )
+        raise InvalidValue("the keys", "tell nothing: another text was typed", "record it once more")
     times = words_from_keys(typed, keys)
     return split_words(between_neighbours(texts, {at: (times[i].start_s, times[i].end_s) for at, i in same.items()}))
 

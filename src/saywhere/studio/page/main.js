@@ -37,11 +37,26 @@ class App {
   async start() {
     await this.status.watch();
     if (this.status.videos) await this.addVideos();
-    const [name, photo] = location.hash.slice(1).split("/");
+    const [name, photo] = this.address();
     this.setMode(this.modes.find((mode) => mode.name === name) ?? this.modes[0]);
     await this.loadPhotos(photo);
     await this.restore();
     this.ready = true;
+  }
+
+  /** What the address asks for: a mode and a photo, either of which may be missing. */
+  address() {
+    return location.hash.slice(1).split("/");
+  }
+
+  /** Somebody changed the address. While a recording runs, or for what is not there, it is put right again. */
+  follow() {
+    const [name, id] = this.address();
+    const photo = this.shelf.shown.find((one) => one.id === id);
+    if (photo && photo !== this.photo) this.showPhoto(photo);
+    const mode = this.modes.find((one) => one.name === name);
+    if (mode) this.setMode(mode);
+    this.note();
   }
 
   async loadPhotos(id) {
@@ -149,7 +164,7 @@ class App {
   /** While a recording runs, nothing else may take the stage. */
   lock(on) {
     this.locked = on;
-    for (const part of [".top", ".skip"]) one(part).inert = on;
+    for (const part of [".modes", ".corner", ".skip"]) one(part).inert = on;
     one(".shelf").inert = on;
     document.body.classList.toggle("locked", on);
   }
@@ -182,6 +197,7 @@ class App {
       if (event.defaultPrevented || (isTyping(event) && event.key !== "Escape" && !this.mode?.whileTyping?.(event))) return;
       if (this.mode?.key(event)) event.preventDefault();
     });
+    addEventListener("hashchange", () => this.follow());
     addEventListener("visibilitychange", () => { if (document.visibilityState === "visible") this.refresh(); });
     addEventListener("beforeunload", (event) => { if (this.locked) event.preventDefault(); });
   }
