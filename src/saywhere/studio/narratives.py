@@ -45,6 +45,13 @@ Record = dict[str, Any]
 Records = list[Record]
 
 
+class _About(msgspec.Struct):
+    """What a narrative is about: all that is decoded of it when photos are counted."""
+
+    photo: str
+    origin: str
+
+
 class NarrativeStore:
     """All narratives of one Studio. Threads may share it: one changes a narrative at a time."""
 
@@ -99,6 +106,22 @@ class NarrativeStore:
                 continue  # It was deleted while we listed.
         chosen = [record for record in found if photo is None or record["photo"] == photo]
         return sorted(chosen, key=lambda record: (record["created"], record["id"]))
+
+    def told_photos(self) -> set[str]:
+        """The photos that a person told something about."""
+        told: set[str] = set()
+        for path in self.folder.glob(f"*/{_TEXT}"):
+            if not _ID.fullmatch(path.parent.name):
+                continue
+            try:
+                about = msgspec.json.decode(path.read_bytes(), type=_About)
+            except FileNotFoundError:
+                continue  # It was deleted meanwhile.
+            except msgspec.DecodeError as error:
+                raise InvalidFile(path, f"is damaged: {error}") from error
+            if about.origin == HUMAN:
+                told.add(about.photo)
+        return told
 
     def replace(self, narrative_id: str, record: Mapping[str, Any]) -> Record:
         """Put another in its place; id, time of creation and audio stay."""
@@ -173,6 +196,8 @@ def checked(record: Mapping[str, Any]) -> Record:
         raise InvalidValue("timed_by", f"is {kept['timed_by']!r}, not audio, keys or even")
     _check_words(kept["words"])
     _check_keys(kept["keys"])
+    if record.get("typed") is not None:
+        kept["typed"] = _text(record, "typed", MOST_CHARACTERS)
     boxes = record.get("boxes")
     if boxes is not None:
         kept["boxes"] = _boxes(boxes, len(kept["words"]))

@@ -18,7 +18,7 @@ router = APIRouter(prefix="/api/narratives", tags=["narratives"], route_class=St
 NarrativePath = Annotated[str, Path(pattern=NARRATIVE_PATTERN, description="The narrative's id.")]
 Format = Literal["localized_narratives", "web_annotation", "coco", "text"]
 _WAV = {"audio/wav": {"schema": {"type": "string", "format": "binary"}}}
-_SOUND: dict[str, Any] = {"requestBody": {"required": True, "description": "16-bit PCM, mono.", "content": _WAV}}
+SOUND: dict[str, Any] = {"requestBody": {"required": True, "description": "16-bit PCM, mono.", "content": _WAV}}
 _HEARD: dict[int | str, dict[str, Any]] = {
     200: {"description": "The recording.", "content": _WAV},
     206: {"description": "A part of it.", "content": _WAV},
@@ -38,6 +38,13 @@ _DOWNLOAD: dict[int | str, dict[str, Any]] = {
 
 class Nothing(Message):
     """An empty message."""
+
+
+def check_wav(request: Request) -> None:
+    """Refuse a body that does not say that it is a WAV file."""
+    kind = request.headers.get("content-type", "").partition(";")[0].strip()
+    if kind not in ("audio/wav", "audio/wave", "audio/x-wav", "audio/vnd.wave"):
+        raise Refused(415, "not_audio", f"the Content-Type is {kind or 'missing'}, not audio/wav")
 
 
 @router.post("", status_code=201, responses=errors(404, 409))
@@ -75,12 +82,10 @@ def delete_narrative(narrative_id: NarrativePath, studio: TheStudio) -> None:
     studio.narratives.delete(narrative_id)
 
 
-@router.put("/{narrative_id}/audio", responses=errors(404, 415), openapi_extra=_SOUND)
+@router.put("/{narrative_id}/audio", responses=errors(404, 415), openapi_extra=SOUND)
 async def put_audio(narrative_id: NarrativePath, request: Request, studio: TheStudio) -> NarrativeReply:
     """Keep what was said: the body is a WAV file, 16-bit PCM, mono."""
-    kind = request.headers.get("content-type", "").partition(";")[0].strip()
-    if kind not in ("audio/wav", "audio/wave", "audio/x-wav", "audio/vnd.wave"):
-        raise Refused(415, "not_audio", f"the Content-Type is {kind or 'missing'}, not audio/wav")
+    check_wav(request)
     await run_in_threadpool(studio.narratives.get, narrative_id)
     data = await request.body()
     await run_in_threadpool(studio.narratives.put_audio, narrative_id, data)

@@ -73,4 +73,5 @@ def delete_photo(
     for narrative in told:
         studio.narratives.delete(narrative["id"])
     studio.photos.delete(photo_id)
+    studio.skips.forget(photo_id)
     studio.looks.forget(photo_id)

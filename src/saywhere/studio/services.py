@@ -16,21 +16,27 @@ from saywhere.studio.messages import ErrorReply
 from saywhere.studio.narratives import NarrativeStore
 from saywhere.studio.photos import PhotoStore
 from saywhere.studio.settings import StudioSettings
+from saywhere.studio.skips import SkipStore
+from saywhere.studio.transcription import Transcriber
 from saywhere.studio.videos import VideoStore
 
 
 @dataclass(frozen=True, slots=True)
 class Studio:
-    """One running Studio. decoder: the thread that decodes uploads. aligner: the one that times words."""
+    """One running Studio. decoder: the thread that decodes uploads. aligner: the one that times words.
+    listener: the one that transcribes."""
 
     settings: StudioSettings
     photos: PhotoStore
     narratives: NarrativeStore
+    skips: SkipStore
     videos: VideoStore
     looks: LookService
     jobs: Jobs
     decoder: Worker
     aligner: Worker
+    listener: Worker
+    transcriber: Transcriber
 
 
 def _studio_of(request: Request) -> Studio:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from difflib import SequenceMatcher
 from pathlib import Path
 from typing import Any
 
@@ -18,13 +19,16 @@ _SLOWEST_KEY_S = 0.3
 _LONGEST_REST_S, _LAST_REST_S = 0.5, 0.2
 # Up to so many characters taken away and typed anew, once the text was whole, are a correction.
 _LONGEST_CORRECTION = 20
+# So many of a text's words must have been typed for the keys to be its own, as many as must be heard of a recording.
+_LEAST_TYPED = 0.75
 
 
 def align(record: Mapping[str, Any], audio: Path | None) -> dict[str, Any]:
     """The record with a window for every word of its text, and `timed_by`: "audio" or "keys".
 
     The voice is heard where there is a recording. Where that holds no speech that fits the text and the text was typed
-    meanwhile, the keys tell. InvalidValue, with the reason, where there is neither. Boxes of other words are dropped.
+    meanwhile, the keys tell; those of another text never do. InvalidValue, with the reason, where there is neither.
+    Boxes of other words are dropped.
     """
     texts = _WORD.findall(record["text"])
     if not texts:
@@ -41,16 +45,42 @@ def align(record: Mapping[str, Any], audio: Path | None) -> dict[str, Any]:
 
 def _timed(record: Mapping[str, Any], texts: Sequence[str], audio: Path | None) -> tuple[tuple[Word, ...], str]:
     if audio is None:
-        return words_from_keys(record["text"], record["keys"]), "keys"
+        return _typed_words(record, texts), "keys"
     from saywhere.language.sound import read_wav
     from saywhere.language.speech import align_words
 
     try:
         return align_words(read_wav(audio), texts), "audio"
-    except InvalidValue:
-        if not record["keys"]:
-            raise
-        return words_from_keys(record["text"], record["keys"]), "keys"
+    except InvalidValue as unheard:
+        try:
+            return _typed_words(record, texts), "keys"
+        except InvalidValue:
+            raise unheard from None  # Why the voice does not tell is what helps.
+
+
+def _typed_words(record: Mapping[str, Any], texts: Sequence[str]) -> tuple[Word, ...]:
+    """Times of words by the keys. What was corrected since lies between its neighbours; of another text, none are told.
+
+    A client that does not say what was typed is believed if that was as long as the text.
+    """
+    from saywhere.language.speech import between_neighbours
+
+    text, keys = record["text"], record["keys"]
+    typed = record.get("typed")
+    if typed is None:
+        typed = text if keys and keys[-1]["text_length"] == len(text) else ""
+    before = _WORD.findall(typed)
+    blocks = SequenceMatcher(None, [_plain(w) for w in before], [_plain(w) for w in texts], False).get_matching_blocks()
+    same = {block.b + i: block.a + i for block in blocks for i in range(block.size)}
+    if len(same) < _LEAST_TYPED * len(texts):
+        raise InvalidValue("the keys", "tell nothing: another text was typed", "record it once more")
+    times = words_from_keys(typed, keys)
+    return split_words(between_neighbours(texts, {at: (times[i].start_s, times[i].end_s) for at, i in same.items()}))
+
+
+def _plain(word: str) -> str:
+    """A word without punctuation and capitals, which are corrected most."""
+    return re.sub(r"\W", "", word).casefold() or word
 
 
 def words_from_keys(text: str, keys: Sequence[Mapping[str, Any]]) -> tuple[Word, ...]:

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from ..conftest import FakeRecogniser
 from .running import WATCH, Talker, browser_path, serving, write_voice
 
 
@@ -32,8 +33,13 @@ def seer() -> Talker:
 
 
 @pytest.fixture
-def address(tmp_path: Path, seer: Talker, browser: Any) -> Iterator[str]:
-    with serving(tmp_path / "studio", seer) as address:
+def recogniser() -> FakeRecogniser:
+    return FakeRecogniser()
+
+
+@pytest.fixture
+def address(tmp_path: Path, seer: Talker, recogniser: FakeRecogniser, browser: Any) -> Iterator[str]:
+    with serving(tmp_path / "studio", seer, recogniser) as address:
         yield address
 
 

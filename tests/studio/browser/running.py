@@ -65,9 +65,9 @@ def browser_path() -> str:
 
 
 @contextmanager
-def serving(folder: Path, seer: Any, **settings: Any) -> Iterator[str]:
+def serving(folder: Path, seer: Any, recogniser: Any = None, **settings: Any) -> Iterator[str]:
     """A Studio on a free port. Gives its address."""
-    app = create_app(StudioSettings(folder, port=0, **settings), seer=seer)
+    app = create_app(StudioSettings(folder, port=0, **settings), seer=seer, recogniser=recogniser)
     server = uvicorn.Server(uvicorn.Config(app, port=0, log_level="warning", ws="none", timeout_graceful_shutdown=1))
     thread = threading.Thread(target=server.run, daemon=True)
     thread.start()

@@ -81,3 +81,35 @@ def test_axe_finds_nothing_in_any_state(open_page: Callable[..., Any], seer: Tal
     page.locator("#model summary").click()
     check("replay, with the skills")
     assert found == {}
+
+
+SMALL_TARGETS = """() => {
+  const targets = [...document.querySelectorAll("button, summary, select, input:not([type=file], [type=checkbox]), a")];
+  return targets.map((one) => [one, one.getBoundingClientRect()])
+    .filter(([one, { width }]) => width && !one.matches(".word, .because, .skip, .unseen"))
+    .filter(([, { width, height }]) => width < 43.9 || height < 43.9)
+    .map(([one, { width, height }]) => `${one.className || one.id || one.tagName}: ${width} x ${height}`);
+}"""
+
+
+def test_fingers_find_targets_of_44_px(open_page: Callable[..., Any]):
+    page = open_page(360, 740, has_touch=True, is_mobile=True)
+    add_photo(page)
+    add_photo(page, "second.png")
+    small = {"record": page.evaluate(SMALL_TARGETS)}
+    press(page, "Skip …")
+    small["skip"] = page.evaluate(SMALL_TARGETS)
+    press(page, "Do not skip")
+    record(page, LOOP)
+    small["recording"] = page.evaluate(SMALL_TARGETS)
+    press(page, "Stop")
+    expect(page.get_by_role("button", name="Transcribe", exact=True)).to_be_visible()
+    small["review"] = page.evaluate(SMALL_TARGETS)
+    press(page, "Discard")
+    for mode in ("describe", "ask", "find", "narrate", "replay"):
+        go(page, mode)
+        if mode == "describe":
+            page.get_by_role("button", name="Whole", exact=True).click()
+            expect(page.locator(".caption")).to_have_count(1)
+        small[mode] = page.evaluate(SMALL_TARGETS)
+    assert {where: found for where, found in small.items() if found} == {}

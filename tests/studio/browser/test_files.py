@@ -21,8 +21,10 @@ def test_the_pages_are_small():
     for page in ("study", "collect"):
         own = [size.pop(f"{page}.{ending}") for ending in ("html", "css", "js")]
         assert sum(own + shared) < 10_000
-    assert size.pop("video.js") < 5_000  # Fetched where there are videos, and then after the rest.
-    assert sum(size.values()) < 60_000
+    # Fetched after the rest, where there are videos, and after a recording with sound.
+    assert size.pop("video.js") < 5_000
+    assert size.pop("transcribe.js") < 3_000
+    assert sum(size.values()) < 64_000
 
 
 def test_the_page_asks_nothing_of_other_hosts_and_holds_no_inline_code():
@@ -44,8 +46,8 @@ def test_no_script_turns_text_into_markup_or_code(word: str):
 def test_every_module_is_fetched_ahead():
     markup = (PAGE / "index.html").read_text("utf-8")
     named = set(re.findall(r'href="page/(\w+\.js)"', markup))
-    # The first two are scripts of the page; the next are for sound and for videos, the rest for the pages of studies.
-    apart = {"main.js", "theme.js", "capture.js", "video.js", "study.js", "collect.js", "visit.js"}
+    # The first two are scripts of the page; then those for sound, transcripts, videos, and the pages of studies.
+    apart = {"main.js", "theme.js", "capture.js", "transcribe.js", "video.js", "study.js", "collect.js", "visit.js"}
     assert named == {file.name for file in files() if file.suffix == ".js"} - apart
 
 

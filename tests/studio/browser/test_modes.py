@@ -168,3 +168,43 @@ def test_a_file_that_is_no_photo_is_refused_calmly(page: Any):
     expect(page.locator(".toast.problem")).to_contain_text("x.png")
     expect(page.locator(".thumb")).to_have_count(0)
     expect(page.get_by_role("button", name="Choose photos")).to_be_visible()
+
+
+def test_the_address_leads_to_a_mode_and_to_a_photo(page: Any, address: str):
+    add_photo(page)
+    add_photo(page, "second.png")
+    first, second = fetched(address + "api/photos")["photos"]
+    page.goto(f"{address}#find/{first['id']}")
+    expect(page.locator("#tab-find")).to_have_attribute("aria-selected", "true")
+    expect(page.locator(".pad img")).to_have_attribute("alt", "kitchen.png")
+    page.evaluate(f"location.hash = 'describe/{second['id']}'")
+    expect(page.locator("#tab-describe")).to_have_attribute("aria-selected", "true")
+    expect(page.locator(".pad img")).to_have_attribute("alt", "second.png")
+    page.evaluate("location.hash = 'narrate'")
+    expect(page.locator("#tab-narrate")).to_have_attribute("aria-selected", "true")
+    page.evaluate("location.hash = 'nowhere'")
+    page.wait_for_function(f"location.hash === '#narrate/{second['id']}'")
+    page.goto("about:blank")
+    page.goto(f"{address}#replay")
+    expect(page.locator("#tab-replay")).to_have_attribute("aria-selected", "true")
+
+
+def test_another_level_renews_the_captions_that_are_there(open_page: Callable[..., Any], seer: Talker):
+    seer.skills, seer.levels = ("caption", "scene"), ("object", "scene")  # type: ignore[misc, assignment]
+    page = open_page()
+    add_photo(page)
+    go(page, "describe")
+    asked: list[tuple[int, str]] = []
+    page.on("request", lambda one: asked.append(counted(one.post_data_json)) if "/captions" in one.url else None)
+    seer.says = ["a wall", "a floor", "in a kitchen", "in a hall"]
+    draw(page, LOOP)
+    expect(page.locator(".caption")).to_have_text(["a wall"])
+    draw(page, [(0.7, 0.2), (0.9, 0.3)])
+    expect(page.locator(".caption")).to_have_text(["a floor", "a wall"])
+    page.get_by_role("button", name="scene", exact=True).click()
+    expect(page.locator(".caption")).to_have_text(["in a hall", "in a kitchen"])
+    assert asked == [(1, "object"), (1, "object"), (2, "scene")]
+
+
+def counted(sent: dict[str, Any]) -> tuple[int, str]:
+    return len(sent["regions"]), sent["level"]

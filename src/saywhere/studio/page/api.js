@@ -48,6 +48,11 @@ export const addPhoto = (file) =>
 /** With everything that was said about it. */
 export const removePhoto = (id) => reply("DELETE", `${at("photos", id)}?with_narratives=true`, { keepalive: true });
 
+/** How far each photo is: [{photo, state, reason}]. */
+export const queue = async () => (await asked("GET", at("queue"))).photos;
+export const skip = (id, reason) => reply("PUT", at("queue", id, "skip"), { json: { reason } });
+export const takeBack = (id) => reply("DELETE", at("queue", id, "skip"));
+
 export const look = (id, signal) => asked("POST", at("photos", id, "look"), { json: {}, signal });
 export const captions = async (id, regions, level) =>
   (await asked("POST", at("photos", id, "captions"), { json: { regions, level, provenance: true } })).captions;
@@ -100,6 +105,23 @@ export const removeNarrative = (id) => reply("DELETE", at("narratives", id), { k
 export const putAudio = (id, wav) => reply("PUT", at("narratives", id, "audio"), { body: wav, type: "audio/wav" });
 export const audioAddress = (id) => at("narratives", id, "audio");
 export const align = (id) => asked("POST", at("narratives", id, "align"), { json: {} });
+
+/** What is said in a WAV file → {text, language, aligned}. tell: gets {done, total} in seconds. Leaving it stops it. */
+export async function transcription(wav, language, tell, signal) {
+  const { job } = await asked("POST", at("transcriptions") + (language ? `?language=${encodeURIComponent(language)}` : ""), { body: wav, type: "audio/wav", signal });
+  try {
+    const response = await reply("GET", at("jobs", job, "events"), { signal });
+    for await (const [name, data] of events(response.body)) {
+      if (name !== "end") tell(data);
+      else if (data.state === "done") return data.result;
+      else throw new Refused(data.error ?? "The transcription was stopped.");
+    }
+  } catch (error) {
+    if (error.name === "AbortError") await reply("DELETE", at("jobs", job), { keepalive: true });
+    throw error;
+  }
+  throw new Refused("The transcription broke off.", { hint: "Is `saywhere studio` still running? Try again." });
+}
 
 export const videos = () => asked("GET", at("videos"));
 export const video = (id) => asked("GET", at("videos", String(id)));

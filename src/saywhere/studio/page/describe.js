@@ -60,7 +60,7 @@ export class Describe {
     if (able.has) this.choose(this.tool, ready); else this.state.replaceChildren(this.app.status.missing("caption"));
     if (photo === null) { this.undoButton.disabled = this.redoButton.disabled = true; return; }
     this.render();
-    if (ready) this.look(photo);
+    if (ready) { this.look(photo); this.renew(); }
   }
 
   leave() {
@@ -107,6 +107,33 @@ export class Describe {
     this.level = level;
     this.offerLevels(levels);
     this.levels.querySelector("[aria-pressed=true]").focus();
+    this.renew();
+  }
+
+  /** Captions of another level than the one chosen are asked for anew, all in one batch. */
+  async renew() {
+    const { level, photo } = this;
+    const cards = this.work.cards.filter((card) => card.level !== level);
+    if (!cards.length || !this.app.status.can("caption").has) return;
+    for (const card of cards) {
+      card.why?.stop();
+      Object.assign(card, { level, caption: null, error: null, why: null });
+    }
+    this.render();
+    const answer = await this.tried(() => api.captions(photo.id, cards.map(({ region }) => region), level));
+    cards.forEach((card, i) => { if (card.level === level) Object.assign(card, answer.error ? answer : { caption: answer.said[i] }); });
+    if (!answer.error) announce(`Captions: ${level}`);
+    if (this.photo === photo) this.render();
+  }
+
+  /** {said}, or {error} if it was refused. */
+  async tried(ask) {
+    try {
+      return { said: await ask() };
+    } catch (error) {
+      if (!(error instanceof api.Refused)) throw error;
+      return { error };
+    }
   }
 
   /** A new region: its card at once, its caption as soon as it is there. */
@@ -121,20 +148,21 @@ export class Describe {
   }
 
   async ask(card) {
+    const { level } = card;
     card.error = null;
-    try {
-      [card.caption] = await api.captions(card.photo.id, [card.region], card.level);
+    const answer = await this.tried(() => api.captions(card.photo.id, [card.region], level));
+    if (card.level !== level) return; // Another level was chosen meanwhile, and asked for.
+    if (answer.error) card.error = answer.error;
+    else {
+      [card.caption] = answer.said;
       announce(`${card.number}: ${card.caption.text}${card.caption.sure ? "" : ", unsure"}`);
-    } catch (error) {
-      if (!(error instanceof api.Refused)) throw error;
-      card.error = error;
     }
     if (this.photo === card.photo) this.render();
   }
 
   change(cards) {
     const { work } = this;
-    work.past.push(work.cards);
+    work.past.push({ cards: work.cards, selected: this.selected });
     work.future = [];
     work.cards = cards;
   }
@@ -146,11 +174,12 @@ export class Describe {
   step(from, to, said) {
     const { work } = this;
     if (!work[from].length) return;
-    work[to].push(work.cards);
-    work.cards = work[from].pop();
+    work[to].push({ cards: work.cards, selected: this.selected });
+    ({ cards: work.cards, selected: this.selected } = work[from].pop());
     if (!work.cards.includes(this.selected)) this.selected = null;
     this.render();
     announce(said);
+    this.renew();
   }
 
   remove(card) {

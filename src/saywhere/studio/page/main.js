@@ -7,6 +7,7 @@ import { h, isTyping, relabel } from "./dom.js";
 import { Describe } from "./describe.js";
 import { toast } from "./notices.js";
 import { Find, Narrate } from "./pointing.js";
+import { Queue } from "./queue.js";
 import { Record } from "./record.js";
 import { Replay } from "./replay.js";
 import { remember } from "./settings.js";
@@ -24,6 +25,7 @@ class App {
     this.status = new Status(() => this.statusChanged());
     this.stage = new Stage(one(".stage"));
     this.shelf = new Shelf(one(".shelf"), this, (photo) => this.showPhoto(photo));
+    this.queue = new Queue(this);
     this.modes = [Record, Describe, Ask, Find, Narrate, Replay].map((Mode) => new Mode(this));
     this.stage.empty.append(this.shelf.invitation());
     this.seams = h("div", {});
@@ -35,16 +37,32 @@ class App {
   async start() {
     await this.status.watch();
     if (this.status.videos) await this.addVideos();
-    const [name, photo] = location.hash.slice(1).split("/");
+    const [name, photo] = this.address();
     this.setMode(this.modes.find((mode) => mode.name === name) ?? this.modes[0]);
     await this.loadPhotos(photo);
     await this.restore();
     this.ready = true;
   }
 
+  /** What the address asks for: a mode and a photo, either of which may be missing. */
+  address() {
+    return location.hash.slice(1).split("/");
+  }
+
+  /** Somebody changed the address. While a recording runs, or for what is not there, it is put right again. */
+  follow() {
+    const [name, id] = this.address();
+    const photo = this.shelf.shown.find((one) => one.id === id);
+    if (photo && photo !== this.photo) this.showPhoto(photo);
+    const mode = this.modes.find((one) => one.name === name);
+    if (mode) this.setMode(mode);
+    this.note();
+  }
+
   async loadPhotos(id) {
     try {
       await this.shelf.load();
+      await this.queue.load();
       this.stage.empty.replaceChildren(this.shelf.invitation());
     } catch (error) {
       if (!(error instanceof api.Refused)) throw error;
@@ -146,7 +164,7 @@ class App {
   /** While a recording runs, nothing else may take the stage. */
   lock(on) {
     this.locked = on;
-    one(".modes").inert = on;
+    for (const part of [".modes", ".corner", ".skip"]) one(part).inert = on;
     one(".shelf").inert = on;
     document.body.classList.toggle("locked", on);
   }
@@ -156,6 +174,7 @@ class App {
     if (this.locked || !this.ready) return;
     try {
       await this.shelf.load();
+      await this.queue.load();
     } catch (error) {
       if (!(error instanceof api.Refused)) throw error;
       return; // The status says that the server is away.
@@ -175,9 +194,10 @@ class App {
 
   listen() {
     addEventListener("keydown", (event) => {
-      if (event.defaultPrevented || (isTyping(event) && event.key !== "Escape")) return;
+      if (event.defaultPrevented || (isTyping(event) && event.key !== "Escape" && !this.mode?.whileTyping?.(event))) return;
       if (this.mode?.key(event)) event.preventDefault();
     });
+    addEventListener("hashchange", () => this.follow());
     addEventListener("visibilitychange", () => { if (document.visibilityState === "visible") this.refresh(); });
     addEventListener("beforeunload", (event) => { if (this.locked) event.preventDefault(); });
   }

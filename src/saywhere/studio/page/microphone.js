@@ -1,5 +1,6 @@
 /** The microphone as plain samples, on the same clock as the pointer. */
 
+import { button, h } from "./dom.js";
 import { sixteenBit } from "./wav.js";
 
 const REST_MS = 2000;
@@ -17,6 +18,13 @@ function reason(error) {
   if (error.name === "NotAllowedError") return "The browser does not allow the microphone for this page.";
   if (error.name === "NotFoundError") return "No microphone was found.";
   return `The microphone cannot be used: ${error.message}`;
+}
+
+/** Asked before anything is recorded: once more, or without sound? */
+export function withoutVoice(error, again, without) {
+  return h("div", { class: "problem", role: "alert" },
+    h("p", {}, error.message), h("p", { class: "hint" }, "Record without sound? You type what you see, and the times of your keys are kept."),
+    h("div", { class: "row" }, button("Try again", { kind: "quiet", onclick: again }), button("Record without sound", { kind: "quiet", onclick: without })));
 }
 
 export class Microphone {

@@ -3,18 +3,18 @@
 import * as api from "./api.js";
 import * as drafts from "./drafts.js";
 import { button, clock, counted, h, keyHelp, relabel } from "./dom.js";
-import { exportMenu } from "./exports.js";
-import { Microphone, whyNot } from "./microphone.js";
-import { announce, busy, problem, toast, undoable } from "./notices.js";
+import { Microphone, whyNot, withoutVoice } from "./microphone.js";
+import { announce, busy, problem, toast, toastProblem } from "./notices.js";
 import { Player } from "./player.js";
 import { remembered, remember } from "./settings.js";
+import { Saved } from "./saved.js";
+import { KEYS, shortcut, whileTyping } from "./shortcuts.js";
 import { LiveLine } from "./stage.js";
-import { Take } from "./take.js";
+import { redoStroke, Take, undoStroke } from "./take.js";
+import { discard, waitingList } from "./waiting.js";
 import { wav } from "./wav.js";
 
 const HOW = "move with the arrow keys, Shift for longer steps; Space puts the pen down and lifts it";
-const TIMED_BY = { audio: "Word times come from the voice.", keys: "Word times come from the key presses.", even: "Word times are spread evenly." };
-
 export class Record {
   constructor(app) {
     this.app = app;
@@ -26,6 +26,7 @@ export class Record {
     this.player = new Player(app.stage);
     this.state = "idle";
     this.sound = "";
+    this.whileTyping = whileTyping;
   }
 
   enter(photo) {
@@ -41,6 +42,8 @@ export class Record {
 
   /** Leave a recording that is not saved in the browser's storage, where the list shows it. */
   putAway() {
+    this.transcribe?.cancel();
+    this.transcribe = null;
     this.recording?.release?.();
     if (this.sound) URL.revokeObjectURL(this.sound);
     this.recording = null;
@@ -58,15 +61,16 @@ export class Record {
     const why = whyNot();
     const useMic = !why && remembered("microphone", "on") === "on";
     this.mic = button("", { kind: "icon", icon: useMic ? "mic" : "muted", "aria-pressed": String(useMic), label: "Microphone", disabled: Boolean(why), onclick: () => this.switchMic() });
-    this.start = button("Record", { kind: "primary record", disabled: !this.app.photo, onclick: () => this.begin() });
+    this.start = button("Record", { kind: "primary record", "aria-keyshortcuts": "r", disabled: !this.app.photo, onclick: () => this.begin() });
     this.dock.replaceChildren(h("div", { class: "bar" }, this.start, this.mic));
     this.aside = h("div", {});
     this.panel.replaceChildren(
+      this.app.queue.show(true),
       h("h2", {}, "Say it while you point"),
       h("p", { class: "lead" }, "Press record, then tell what you see and draw over each thing while you speak of it. No microphone? Type instead."),
       why ? h("p", { class: "hint" }, `${why} Typing works.`) : h("p", { class: "hint" }, this.micWords(useMic)),
       this.aside,
-      keyHelp([[["Tab"], "to the photo while you record"], [["←", "↑", "→", "↓"], "move the pointer, with Shift farther"], [["Space"], "pen down, pen up"], [["Esc"], "stop"]]),
+      keyHelp(KEYS),
     );
     await this.listWaiting();
   }
@@ -83,35 +87,9 @@ export class Record {
     this.panel.querySelector(".hint").textContent = this.micWords(on);
   }
 
-  /** Recordings that no server has acknowledged. */
   async listWaiting() {
-    let waiting;
-    try {
-      waiting = await drafts.waiting();
-    } catch (error) {
-      this.aside.replaceChildren(problem({ message: "This browser cannot keep recordings for you.", hint: `Save before you close the page. (${error.message})` }));
-      return;
-    }
-    if (this.state !== "idle") return;
-    this.aside.replaceChildren(...(waiting.length ? [h("h3", {}, "Not saved yet"), h("ul", { class: "list" }, waiting.map((draft) => this.waitingItem(draft)))] : []));
-  }
-
-  waitingItem(draft) {
-    const item = h("li", {},
-      h("p", {}, h("strong", {}, draft.photoName), h("small", {}, `${clock(draft.duration_s)} · ${new Date(draft.created).toLocaleString()}`)),
-      button("Open", { kind: "quiet", onclick: () => this.open(draft) }),
-      button("", { kind: "icon small", icon: "bin", label: `Discard the recording on ${draft.photoName}`, onclick: () => { item.hidden = true; this.discard(draft, () => { item.hidden = false; }); } }));
-    return item;
-  }
-
-  /** Marked at once, so that leaving the page does not bring it back; gone when it cannot be undone any more. */
-  async discard(draft, back) {
-    const release = drafts.hold(draft.id);
-    await drafts.keep({ ...draft, discarded: true });
-    undoable("Recording discarded.", {
-      act: async () => { await drafts.forget(draft.id); release(); },
-      undo: async () => { await drafts.keep(draft); release(); back(); },
-    });
+    const found = await waitingList((draft) => this.open(draft));
+    if (this.state === "idle") this.aside.replaceChildren(...found);
   }
 
   /** Go on with a draft of the browser's storage. */
@@ -129,19 +107,24 @@ export class Record {
   // Meanwhile.
 
   async begin() {
-    if (!this.app.photo) return;
+    if (!this.app.photo || this.start.disabled) return;
     const wanted = this.mic.getAttribute("aria-pressed") === "true" && !this.mic.disabled;
     this.start.disabled = true;
     this.app.lock(true);
-    let microphone = null;
-    if (wanted) {
-      this.aside.replaceChildren(busy("Opening the microphone …"));
-      try {
-        microphone = await Microphone.open();
-      } catch (error) {
-        toast(`${error.message} Recording goes on without sound.`, { hint: "Type what you see: the times of your keys are kept." });
-      }
+    if (!wanted) { this.startTake(null); return; }
+    this.aside.replaceChildren(busy("Opening the microphone …"));
+    try {
+      this.startTake(await Microphone.open());
+    } catch (error) {
+      this.app.lock(false);
+      this.start.disabled = false;
+      const question = withoutVoice(error, () => this.begin(), () => { this.app.lock(true); this.startTake(null); });
+      this.aside.replaceChildren(question);
+      question.querySelector("button").focus();
     }
+  }
+
+  startTake(microphone) {
     this.take = new Take(this.app.photo, remembered("annotator", ""), microphone, (error) =>
       toast("This browser cannot keep the recording.", { kind: "problem", hint: `Do not close the page before it is saved. (${error.message})` }));
     this.record();
@@ -173,7 +156,8 @@ export class Record {
       up: (x, y, t) => { line.add([x, y]); take.add(x, y, t); line = null; },
       cancel: () => { line = null; },
     });
-    if (!take.microphone) notes.focus(); else stop.focus();
+    this.ring = [this.app.stage.pad, notes]; // Tab goes from the last to the first: the rest of the page is locked.
+    if (take.microphone) this.app.stage.pad.focus(); else notes.focus();
     announce("Recording");
     take.start();
     this.tick();
@@ -197,6 +181,8 @@ export class Record {
   async finish() {
     if (await this.ended()) {
       this.review();
+      this.text.focus();
+      this.offering.then(() => this.transcribe?.offer());
       announce(`Recorded ${clock(this.recording.duration_s)}`);
     }
   }
@@ -217,9 +203,9 @@ export class Record {
   }
 
   key(event) {
-    if (event.key === "Escape" && this.state === "recording") { this.finish(); return true; }
-    if (event.key === "z" && (event.ctrlKey || event.metaKey) && this.state === "review") { this.undoStroke(); return true; }
-    return false;
+    const act = shortcut(this, event);
+    act?.();
+    return Boolean(act);
   }
 
   // Afterwards.
@@ -236,18 +222,34 @@ export class Record {
     this.sound = this.sound || (recording.sound.length ? URL.createObjectURL(wav(recording.sound, recording.rate)) : "");
     this.fields();
     this.facts = h("p", { class: "hint" });
-    this.undo = button("Undo stroke", { kind: "quiet", icon: "undo", onclick: () => this.undoStroke() });
-    this.save = button("Save", { kind: "primary", onclick: () => this.store() });
+    recording.undone ??= [];
+    this.help = h("div", {});
+    this.offering = this.offerTranscription(recording, this.help);
+    this.undo = button("", { kind: "icon", icon: "undo", label: "Undo stroke", onclick: () => this.changeStrokes(undoStroke, "Removed") });
+    this.redo = button("", { kind: "icon", icon: "redo", label: "Redo stroke", onclick: () => this.changeStrokes(redoStroke, "Put back") });
+    const last = !this.app.queue.next();
+    this.save = button("Save", { kind: last ? "primary" : "quiet", "aria-keyshortcuts": "Control+S", onclick: () => this.store(false) });
+    this.saveNext = last ? null : button("Save and next", { kind: "primary", "aria-keyshortcuts": "Control+Enter", onclick: () => this.store(true) });
     this.aside = h("div", {});
     this.dock.replaceChildren(this.player.bar);
     this.panel.replaceChildren(
+      this.app.queue.show(false),
       h("h2", {}, "What did you say?"),
       h("p", { class: "lead" }, "Write it down word for word, or correct what you typed. The words then get their times."),
-      this.form, this.facts,
-      h("div", { class: "row" }, this.save, this.undo, button("Discard", { kind: "quiet", onclick: () => this.drop() })),
+      this.form, this.help, this.facts,
+      h("div", { class: "row" }, this.saveNext, this.save, button("Discard", { kind: "quiet", onclick: () => this.drop() }), this.undo, this.redo),
       this.aside, this.player.text,
     );
     this.preview();
+  }
+
+  async offerTranscription(recording, place) {
+    const facts = this.app.status.transcription;
+    if (!recording.sound.length || !facts) return;
+    const { Transcribe } = await import("./transcribe.js");
+    if (this.recording !== recording) return;
+    this.transcribe = new Transcribe(facts, () => wav(recording.sound, recording.rate), this.text, () => { if (this.recording === recording) this.edited(); });
+    place.replaceChildren(this.transcribe.element);
   }
 
   fields() {
@@ -268,6 +270,7 @@ export class Record {
     parts.push(recording.sound.length ? "with sound" : recording.keys.length ? counted(recording.keys.length, "key press").replace("presss", "presses") : "no sound");
     this.facts.textContent = parts.join(" · ");
     this.undo.disabled = !recording.starts.length;
+    this.redo.disabled = !recording.undone.length;
   }
 
   edited() {
@@ -287,14 +290,15 @@ export class Record {
     }
   }
 
-  async undoStroke() {
+  /** change: undoStroke or redoStroke. */
+  async changeStrokes(change, said) {
     const { recording } = this;
-    if (!recording.starts.length) return;
-    const removed = recording.points.splice(recording.starts.pop());
+    const stroke = change(recording);
+    if (!stroke) return;
     this.preview();
+    announce(`${said} a stroke of ${counted(stroke.length, "point")}`);
     const { points, sound, release, ...draft } = recording;
     await drafts.rewrite(draft, { points, sound });
-    announce(`Removed a stroke of ${counted(removed.length, "point")}`);
   }
 
   /** Throw the recording away, with a way back. */
@@ -302,19 +306,22 @@ export class Record {
     const { recording } = this;
     const { points, sound, release, ...draft } = recording;
     release();
-    await this.discard(draft, () => { this.recording = { ...recording, release: drafts.hold(recording.id) }; this.review(); });
+    await discard(draft, () => { this.recording = { ...recording, release: drafts.hold(recording.id) }; this.review(); });
     this.rest();
   }
 
   asNarrative() {
-    const { id, photo, annotator, text, keys, created } = this.recording;
-    return { id, photo, annotator, text, words: [], trace: this.trace, keys, audio: false, origin: "human", created };
+    const { id, photo, annotator, text, keys, typed, created } = this.recording;
+    return { id, photo, annotator, text, words: [], trace: this.trace, keys, typed, audio: false, origin: "human", created };
   }
 
   /** Give it to the server; only then the browser forgets its own copy. */
-  async store() {
+  async store(next) {
     const { recording } = this;
+    if (this.save.disabled) return;
+    this.transcribe?.cancel();
     this.save.disabled = true;
+    if (this.saveNext) this.saveNext.disabled = true;
     this.aside.replaceChildren(busy("Saving …"));
     try {
       let saved = await this.sent();
@@ -324,11 +331,12 @@ export class Record {
       }
       await drafts.forget(recording.id);
       recording.release();
-      this.done(saved);
+      this.done(saved, next);
     } catch (error) {
       if (!(error instanceof api.Refused)) throw error;
       this.save.disabled = false;
-      this.aside.replaceChildren(problem({ message: error.message, hint: [error.hint, "The recording is safe in this browser."].filter(Boolean).join(" ") }, () => this.store()));
+      if (this.saveNext) this.saveNext.disabled = false;
+      this.aside.replaceChildren(problem({ message: error.message, hint: [error.hint, "The recording is safe in this browser."].filter(Boolean).join(" ") }, () => this.store(next)));
     }
   }
 
@@ -342,55 +350,50 @@ export class Record {
     }
   }
 
-  async done(saved) {
+  /** next: go on with the next open photo; the words of this one are timed meanwhile. */
+  async done(saved, next) {
     this.state = "saved";
-    this.saved = saved;
     this.recording = null;
-    this.savedAudio = saved.audio ? api.audioAddress(saved.id) : "";
     announce("Saved");
-    this.renderSaved();
-    if (saved.text.trim()) await this.align(); else this.aside.replaceChildren(h("p", { class: "hint" }, "Without a transcript there are no words to time yet. Write it above, and press Align."));
-  }
-
-  renderSaved() {
-    this.alignButton = button("Align words", { kind: "primary", onclick: () => this.alignAnew() });
-    this.aside = h("div", {});
-    this.text.oninput = null;
-    const transcript = h("textarea", { id: "transcript", rows: 4, spellcheck: "true" });
-    transcript.value = this.saved.text;
-    this.text = transcript;
-    this.dock.replaceChildren(this.player.bar);
-    this.player.load(this.saved, { audio: this.savedAudio });
-    this.panel.replaceChildren(
-      h("h2", {}, "Saved"), this.player.text, this.aside,
-      h("div", { class: "fields" }, h("label", { for: "transcript" }, "Transcript"), transcript),
-      h("div", { class: "row" }, this.alignButton, exportMenu(() => this.saved.id), button("New recording", { kind: "quiet", onclick: () => this.rest() })),
-    );
-  }
-
-  /** Words and voice, after the transcript was corrected. */
-  async alignAnew() {
-    try {
-      if (this.text.value !== this.saved.text) this.saved = await api.putNarrative({ ...this.saved, text: this.text.value, words: [] });
-    } catch (error) {
-      if (!(error instanceof api.Refused)) throw error;
-      this.aside.replaceChildren(problem(error, () => this.alignAnew()));
+    this.app.queue.told(saved.photo);
+    if (next && this.app.queue.next()) {
+      if (saved.text.trim()) this.alignLater(saved);
+      this.nextPhoto();
       return;
     }
-    await this.align();
+    if (next) toast("That was the last open photo.");
+    const more = [
+      button("Next open photo", { kind: "primary", "aria-keyshortcuts": "n", disabled: !this.app.queue.next(), onclick: () => this.nextPhoto() }),
+      button("New recording", { kind: "quiet", "aria-keyshortcuts": "r", onclick: () => this.again() }),
+    ];
+    const view = new Saved(this.player, saved, more);
+    this.dock.replaceChildren(this.player.bar);
+    this.panel.replaceChildren(this.app.queue.show(false), ...view.parts);
+    more.find((one) => !one.disabled).focus();
+    await view.begin();
   }
 
-  async align() {
-    this.alignButton.disabled = true;
-    this.aside.replaceChildren(busy("Lining words up with the recording …"));
+  async alignLater(saved) {
     try {
-      this.saved = await api.align(this.saved.id);
-      this.player.load(this.saved, { audio: this.savedAudio });
-      this.aside.replaceChildren(h("p", { class: "hint" }, TIMED_BY[this.saved.timed_by] ?? ""));
+      await api.align(saved.id);
     } catch (error) {
       if (!(error instanceof api.Refused)) throw error;
-      this.aside.replaceChildren(problem(error));
+      const name = this.app.shelf.photos.find(({ id }) => id === saved.photo)?.name ?? "the photo before";
+      toastProblem(error, `The words of ${name} have no times`);
     }
-    this.alignButton.disabled = false;
+  }
+
+  nextPhoto() {
+    if (this.app.queue.go()) this.focusStart();
+  }
+
+  again() {
+    this.rest();
+    this.focusStart();
+  }
+
+  /** Where a keyboard goes on before a recording. */
+  focusStart() {
+    if (this.state === "idle") this.start.focus();
   }
 }

@@ -107,7 +107,7 @@ export class Replay {
     if (this.chosen?.id === narrative.id) { this.chosen = null; this.player.clear(); this.now.replaceChildren(); }
     this.render();
     undoable("Narrative deleted.", {
-      act: () => api.removeNarrative(narrative.id).catch((error) => { back(); toastProblem(error, "The narrative is still there"); }),
+      act: () => api.removeNarrative(narrative.id).then(() => this.app.queue.load()).catch((error) => { back(); toastProblem(error, "The narrative is still there"); }),
       undo: back,
     });
   }

@@ -42,9 +42,22 @@ export class Shelf {
     }
   }
 
+  /** What is done or skipped, for eyes and screen readers. */
+  markPlaces(queue) {
+    for (const photo of this.shown) {
+      const item = this.items.get(photo.id), { state } = queue.place(photo.id);
+      if (!item) continue;
+      item.dataset.state = state;
+      item.firstChild.setAttribute("aria-label", state === "open" ? photo.name : `${photo.name}, ${state}`);
+      item.querySelector(".mark")?.remove();
+      if (state !== "open") item.append(h("span", { class: "mark", "aria-hidden": "true" }, icon(state === "done" ? "tick" : "skipped")));
+    }
+  }
+
   render() {
     this.items = new Map(this.shown.map((photo) => [photo.id, this.items.get(photo.id) ?? this.item(photo)]));
     this.list.replaceChildren(...this.items.values());
+    this.app.queue?.changed();
     this.mark(this.current);
   }
 

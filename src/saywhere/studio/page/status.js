@@ -16,6 +16,7 @@ export class Status {
     this.model = null;
     this.limits = {};
     this.videos = 0;
+    this.transcription = null;
     this.error = null;
   }
 
@@ -23,7 +24,7 @@ export class Status {
   async watch() {
     const before = JSON.stringify([this.model, this.error?.message]);
     try {
-      ({ model: this.model, limits: this.limits = {}, videos: this.videos = 0 } = await api.status());
+      ({ model: this.model, limits: this.limits = {}, videos: this.videos = 0, transcription: this.transcription } = await api.status());
       this.error = null;
     } catch (error) {
       if (!(error instanceof api.Refused)) throw error;

@@ -12,7 +12,7 @@ export class Take {
     this.onTrouble = onTrouble;
     this.draft = {
       id: drafts.newId(), photo: photo.id, photoName: photo.name, created: new Date().toISOString(), annotator,
-      text: "", keys: [], starts: [], duration_s: 0, rate: microphone ? microphone.rate : 0,
+      text: "", typed: "", keys: [], starts: [], duration_s: 0, rate: microphone ? microphone.rate : 0,
     };
     this.points = [];
     this.sound = [];
@@ -46,7 +46,7 @@ export class Take {
   }
 
   typed(text, moment) {
-    this.draft.text = text;
+    this.draft.text = this.draft.typed = text;
     this.draft.keys.push({ t: round(this.since(moment), 4), text_length: [...text].length }); // Characters, not UTF-16 units.
   }
 
@@ -74,4 +74,21 @@ export class Take {
     await this.keep(ended);
     return { ...this.draft, points: this.points, sound: this.sound, release: this.release };
   }
+}
+
+/** Take the last stroke away, to be put back by `redoStroke`: its points, or null if there is none. */
+export function undoStroke(recording) {
+  if (!recording.starts.length) return null;
+  const stroke = recording.points.splice(recording.starts.pop());
+  recording.undone.push(stroke);
+  return stroke;
+}
+
+/** Put back the stroke that was taken away last: its points, or null if there is none. */
+export function redoStroke(recording) {
+  const stroke = recording.undone.pop();
+  if (!stroke) return null;
+  recording.starts.push(recording.points.length);
+  recording.points.push(...stroke);
+  return stroke;
 }

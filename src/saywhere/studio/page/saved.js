@@ -1,0 +1,58 @@
+/** A recording that is saved: its words get their times, the transcript can still be corrected. */
+
+import * as api from "./api.js";
+import { button, h } from "./dom.js";
+import { exportMenu } from "./exports.js";
+import { busy, problem } from "./notices.js";
+
+const TIMED_BY = { audio: "Word times come from the voice.", keys: "Word times come from the key presses.", even: "Word times are spread evenly." };
+
+export class Saved {
+  /** more: buttons that lead on from here. */
+  constructor(player, saved, more) {
+    this.player = player;
+    this.saved = saved;
+    this.audio = saved.audio ? api.audioAddress(saved.id) : "";
+    this.alignButton = button("Align words", { kind: "quiet", onclick: () => this.alignAnew() });
+    this.aside = h("div", {});
+    this.text = h("textarea", { id: "transcript", rows: 4, spellcheck: "true" });
+    this.text.value = saved.text;
+    player.load(saved, { audio: this.audio });
+    this.parts = [
+      h("h2", {}, "Saved"), player.text, this.aside,
+      h("div", { class: "fields" }, h("label", { for: "transcript" }, "Transcript"), this.text),
+      h("div", { class: "row" }, more, this.alignButton, exportMenu(() => this.saved.id)),
+    ];
+  }
+
+  async begin() {
+    if (this.saved.text.trim()) await this.align();
+    else this.aside.replaceChildren(h("p", { class: "hint" }, "Without a transcript there are no words to time yet. Write it below, and press Align words."));
+  }
+
+  /** Words and voice, after the transcript was corrected. */
+  async alignAnew() {
+    try {
+      if (this.text.value !== this.saved.text) this.saved = await api.putNarrative({ ...this.saved, text: this.text.value, words: [] });
+    } catch (error) {
+      if (!(error instanceof api.Refused)) throw error;
+      this.aside.replaceChildren(problem(error, () => this.alignAnew()));
+      return;
+    }
+    await this.align();
+  }
+
+  async align() {
+    this.alignButton.disabled = true;
+    this.aside.replaceChildren(busy("Lining words up with the recording …"));
+    try {
+      this.saved = await api.align(this.saved.id);
+      this.player.load(this.saved, { audio: this.audio });
+      this.aside.replaceChildren(h("p", { class: "hint" }, TIMED_BY[this.saved.timed_by] ?? ""));
+    } catch (error) {
+      if (!(error instanceof api.Refused)) throw error;
+      this.aside.replaceChildren(problem(error));
+    }
+    this.alignButton.disabled = false;
+  }
+}

@@ -1,0 +1,83 @@
+/** What was said, written down by a speech recogniser, to be corrected. Fetched when there is a recording with sound. */
+
+import * as api from "./api.js";
+import { button, h, sentence } from "./dom.js";
+import { announce, problem, toast } from "./notices.js";
+import { remember, remembered } from "./settings.js";
+
+const nameOf = (code) => new Intl.DisplayNames(["en"], { type: "language", fallback: "code" }).of(code);
+
+export class Transcribe {
+  /** facts: of the status. sound: gives the WAV file. text: the field; written: called when its text has changed. */
+  constructor(facts, sound, text, written) {
+    Object.assign(this, { facts, sound, text, written });
+    this.element = h("section", { class: "transcribe", "aria-label": "Automatic transcription" });
+    this.running = null;
+    this.rest();
+  }
+
+  rest(...more) {
+    if (!this.facts.has) {
+      this.element.replaceChildren(h("p", { class: "hint" }, sentence(this.facts.why), " ", h("code", {}, this.facts.how)));
+      return;
+    }
+    const language = h("select", { "aria-label": "Language spoken", onchange: () => { remember("language", language.value); this.tellAligned(language.value); } },
+      h("option", { value: "" }, "Any language"), this.facts.languages.map((code) => [nameOf(code), code]).sort().map(([name, value]) => h("option", { value }, name)));
+    language.value = this.facts.languages.includes(remembered("language", "")) ? remembered("language", "") : "";
+    const always = h("input", { type: "checkbox", checked: remembered("transcribe", "") === "always", onchange: () => remember("transcribe", always.checked ? "always" : "") });
+    this.start = button("Transcribe", { kind: "quiet", icon: "mic", onclick: () => this.begin(language.value) });
+    this.note = h("p", { class: "hint", role: "status" });
+    this.element.replaceChildren(h("div", { class: "row" }, this.start, language), h("label", { class: "always" }, always, " Always, after each recording"), this.note, ...more);
+    this.tellAligned(language.value);
+  }
+
+  /** What a language gets. */
+  tellAligned(code) {
+    this.note.textContent = !code || this.facts.aligned.includes(code) ? "" : `Words in ${nameOf(code)} get no times from the voice: only ${this.facts.aligned.map(nameOf).join(", ")} is aligned.`;
+  }
+
+  /** After a recording: at once, if that is wanted and nothing was typed. */
+  offer() {
+    if (this.facts.has && remembered("transcribe", "") === "always" && !this.text.value.trim()) this.begin(remembered("language", ""));
+  }
+
+  async begin(language) {
+    if (this.running) return;
+    const running = this.running = new AbortController();
+    const bar = h("progress", { "aria-label": "Transcribing" }), stop = button("Cancel transcription", { kind: "quiet small", onclick: () => this.cancel() });
+    this.element.replaceChildren(h("p", { class: "busy" }, `Listening, with ${this.facts.name} …`), bar, h("div", { class: "row" }, stop));
+    announce("Transcribing");
+    const tell = ({ done, total }) => { if (total) Object.assign(bar, { max: total, value: done }); };
+    try {
+      const said = await api.transcription(this.sound(), language, tell, running.signal);
+      this.running = null;
+      this.rest();
+      this.put(said);
+    } catch (error) {
+      if (this.running === running) this.running = null;
+      if (error.name === "AbortError") { this.rest(); return; }
+      if (!(error instanceof api.Refused)) throw error;
+      this.rest(problem(error));
+    }
+  }
+
+  /** The text takes the place of what is there, with a way back. */
+  put({ text, language, aligned }) {
+    const before = this.text.value;
+    this.write(text);
+    if (before.trim() && before !== text) toast("The transcript was replaced.", { action: ["Undo", () => this.write(before)] });
+    this.note.textContent = !text ? "No speech was understood. Type what was said."
+      : `Heard ${nameOf(language)}. Correct what was misheard.${aligned ? "" : " Its words get no times from the voice: only English is aligned."}`;
+    this.text.focus();
+  }
+
+  write(text) {
+    this.text.value = text;
+    this.written();
+  }
+
+  cancel() {
+    this.running?.abort();
+    this.running = null;
+  }
+}
