@@ -35,7 +35,7 @@ from schemathesis.transport.serialization import Binary
 from saywhere.studio.app import create_app
 from saywhere.studio.settings import StudioSettings
 from tests.studio.collecting import make_collection
-from tests.studio.conftest import TalkingSeer, narrative, png, wav
+from tests.studio.conftest import FakeRecogniser, TalkingSeer, narrative, png, wav
 from tests.studio.studies import make_study
 from tests.videos import write_video
 
@@ -151,7 +151,11 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     with socket.create_server(("127.0.0.1", 0)) as listening, requests.Session() as session:
         opened = {"study": make_study(folder / "study"), "collection": make_collection(folder / "collection")}
         opened["videos"] = write_video(folder / "videos")
-        app = create_app(StudioSettings(folder, port=listening.getsockname()[1], **opened), seer=TalkingSeer())
+        app = create_app(
+            StudioSettings(folder, port=listening.getsockname()[1], **opened),
+            seer=TalkingSeer(),
+            recogniser=FakeRecogniser(),
+        )
         running = uvicorn.Server(uvicorn.Config(app, log_config=None, access_log=False, timeout_graceful_shutdown=1))
         thread = threading.Thread(target=running.run, kwargs={"sockets": [listening]})
         thread.start()
@@ -172,7 +176,7 @@ def test_the_operations_are_those_of_the_description(server: Server) -> None:
 def _filled(path: str, body: Any, ids: dict[str, str]) -> Any:
     """The same body about things that are there, so that more than their absence is tried."""
     if isinstance(body, Binary):
-        real = wav() if path.endswith("audio") else png()
+        real = wav() if path.endswith(("audio", "transcriptions")) else png()
         return Binary(real + bytes(body.data) if len(body.data) % 3 else real)
     if not isinstance(body, dict):
         return body

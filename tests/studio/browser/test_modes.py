@@ -82,7 +82,10 @@ def test_describe_works_with_keys_alone(page: Any):
     assert regions[1] == {"kind": "point", "x": 0.35, "y": 0.65}
     page.keyboard.press("Space")
     page.keyboard.press("Control+z")
+    expect(page.locator(".card.chosen")).to_have_count(1)  # Chosen again, as it was before the second.
     tab_to(".number")
+    page.keyboard.press("Enter")
+    expect(page.locator(".card.chosen")).to_have_count(0)
     page.keyboard.press("Enter")
     expect(page.locator(".card.chosen")).to_have_count(1)
 

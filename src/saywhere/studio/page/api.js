@@ -10,7 +10,8 @@ export class Refused extends Error {
   }
 }
 
-async function reply(method, path, { json, body, type, headers = {}, signal, keepalive = false } = {}) {
+/** What the server replies to a request; Refused if it does not serve it. */
+export async function reply(method, path, { json, body, type, headers = {}, signal, keepalive = false } = {}) {
   const sent = json === undefined ? body : JSON.stringify(json);
   const kind = json === undefined ? type : "application/json";
   let response;
@@ -80,7 +81,7 @@ export async function chat(id, turns, hear, signal) {
 }
 
 /** The server-sent events of a reply, as they come: [name, data]. */
-async function* events(body) {
+export async function* events(body) {
   const reader = body.pipeThrough(new TextDecoderStream()).getReader();
   for (let rest = ""; ;) {
     const { value, done } = await reader.read();
@@ -105,23 +106,6 @@ export const removeNarrative = (id) => reply("DELETE", at("narratives", id), { k
 export const putAudio = (id, wav) => reply("PUT", at("narratives", id, "audio"), { body: wav, type: "audio/wav" });
 export const audioAddress = (id) => at("narratives", id, "audio");
 export const align = (id) => asked("POST", at("narratives", id, "align"), { json: {} });
-
-/** What is said in a WAV file → {text, language, aligned}. tell: gets {done, total} in seconds. Leaving it stops it. */
-export async function transcription(wav, language, tell, signal) {
-  const { job } = await asked("POST", at("transcriptions") + (language ? `?language=${encodeURIComponent(language)}` : ""), { body: wav, type: "audio/wav", signal });
-  try {
-    const response = await reply("GET", at("jobs", job, "events"), { signal });
-    for await (const [name, data] of events(response.body)) {
-      if (name !== "end") tell(data);
-      else if (data.state === "done") return data.result;
-      else throw new Refused(data.error ?? "The transcription was stopped.");
-    }
-  } catch (error) {
-    if (error.name === "AbortError") await reply("DELETE", at("jobs", job), { keepalive: true });
-    throw error;
-  }
-  throw new Refused("The transcription broke off.", { hint: "Is `saywhere studio` still running? Try again." });
-}
 
 export const videos = () => asked("GET", at("videos"));
 export const video = (id) => asked("GET", at("videos", String(id)));

@@ -7,6 +7,23 @@ import { remember, remembered } from "./settings.js";
 
 const nameOf = (code) => new Intl.DisplayNames(["en"], { type: "language", fallback: "code" }).of(code);
 
+/** What is said in a WAV file → {text, language, aligned}. tell: gets {done, total} in seconds. Leaving it stops it. */
+async function transcription(wav, language, tell, signal) {
+  const { job } = await api.asked("POST", api.at("transcriptions") + (language ? `?language=${encodeURIComponent(language)}` : ""), { body: wav, type: "audio/wav", signal });
+  try {
+    const response = await api.reply("GET", api.at("jobs", job, "events"), { signal });
+    for await (const [name, data] of api.events(response.body)) {
+      if (name !== "end") tell(data);
+      else if (data.state === "done") return data.result;
+      else throw new api.Refused(data.error ?? "The transcription was stopped.");
+    }
+  } catch (error) {
+    if (error.name === "AbortError") await api.reply("DELETE", api.at("jobs", job), { keepalive: true });
+    throw error;
+  }
+  throw new api.Refused("The transcription broke off.", { hint: "Is `saywhere studio` still running? Try again." });
+}
+
 export class Transcribe {
   /** facts: of the status. sound: gives the WAV file. text: the field; written: called when its text has changed. */
   constructor(facts, sound, text, written) {
@@ -49,7 +66,7 @@ export class Transcribe {
     announce("Transcribing");
     const tell = ({ done, total }) => { if (total) Object.assign(bar, { max: total, value: done }); };
     try {
-      const said = await api.transcription(this.sound(), language, tell, running.signal);
+      const said = await transcription(this.sound(), language, tell, running.signal);
       this.running = null;
       this.rest();
       this.put(said);
