@@ -69,9 +69,10 @@ def check(what: str, amount: int, where: object) -> int:
 def check_config(config: Mapping[str, Any], where: object, largest: int | None = None) -> None:
     """Hold every whole number of a description to the table, however deep it stands.
 
-    largest: the largest side of any tensor beside it. Then no size may be larger than that, or than 4,096.
+    largest: the largest side of any tensor beside it. Then no size may be more than twice that (some count what is made
+    of few tensors, such as the tokens of coordinates), or than 4,096.
     """
-    most = MOST["number in a config"] if largest is None else max(largest, MOST["words"])
+    most = MOST["number in a config"] if largest is None else max(2 * largest, MOST["words"])
     for name, value in config.items():
         for one in value if isinstance(value, list) else (value,):
             if isinstance(one, dict):

@@ -177,8 +177,8 @@ def test_the_table_is_held_to_everywhere() -> None:
 
 
 def test_numbers_are_found_however_deep_they_stand() -> None:
-    check_config({"width": 5000, "list": [1, {"layers": 512}], "text": "x" * 9999, "yes": True}, "here", 5000)
-    for bad in ({"a": {"b": {"width": 5001}}}, {"a": [{"layers": 513}]}, {"sizes": [1, 10**9]}, {"width": -(10**9)}):
+    check_config({"width": 10_000, "list": [1, {"layers": 512}], "text": "x" * 9999, "yes": True}, "here", 5000)
+    for bad in ({"a": {"b": {"width": 10_001}}}, {"a": [{"layers": 513}]}, {"sizes": [1, 10**9]}, {"width": -(10**9)}):
         with pytest.raises(InvalidFile):
             check_config(bad, "here", 5000)
 

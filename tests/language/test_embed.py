@@ -249,7 +249,7 @@ def _without_a_tensor(folder: Path) -> None:
         (_without_a_tensor, "lacks 1 tensors"),
         (lambda folder: (folder / "model.safetensors").unlink(), r"holds no \*.safetensors"),
         (lambda folder: (folder / "tokenizer.json").unlink(), "holds no tokenizer.json"),
-        (lambda folder: (folder / "model.safetensors").write_bytes(b"torn"), "cannot be read as CLIP"),
+        (lambda folder: (folder / "model.safetensors").write_bytes(b"torn"), "cannot be read as safetensors"),
     ],
 )
 def test_a_spoilt_checkpoint_is_refused(

@@ -187,7 +187,7 @@ def test_the_command_names_lines_that_do_not_count(folder: Path) -> None:
 def test_serving_starts_the_study_alone_on_a_free_port(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     served: list[tuple[str, str | None]] = []
 
-    def run(server: object, _: object, opened: str | None) -> None:
+    def run(server: object, _: object, __: object, opened: str | None) -> None:
         served.append((server.state.study.study.title, opened))  # type: ignore[attr-defined]
 
     monkeypatch.setattr("saywhere.cli.study.run", run)

@@ -94,11 +94,11 @@ def test_an_answer_s_map_lies_on_its_places(
     ("what", "asked", "reason"),
     [
         ("why", {"region": WHOLE, "word": 2, "text": "a wall"}, "2 is none of the 2 words"),
-        ("why", {"region": WHOLE, "word": -1}, "greater than or equal to 0"),
+        ("why", {"region": WHOLE, "word": -1}, "word is too small: at least 0"),
         ("why", {"region": {"kind": "point", "x": 2, "y": 2}, "word": 0}, "covers nothing"),
         ("why", {"region": WHOLE, "word": 0, "method": "guess"}, "method"),
         ("why", {"word": 0}, "region"),
-        ("why", {"region": WHOLE, "word": 0, "words": 1}, "Extra inputs"),
+        ("why", {"region": WHOLE, "word": 0, "words": 1}, "words is not known here"),
         ("answer", {"question": " "}, "has no word"),
         ("answer", {"question": ""}, "at least 1"),
         ("answer", {"question": "x", "region": {"kind": "box", "xyxy": [1, 0, 0, 1]}}, "no area"),
