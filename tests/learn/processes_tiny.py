@@ -71,3 +71,4 @@ def main(recipe: str, out: Path) -> None:
 
 if __name__ == "__main__":
     main(sys.argv[1], Path(sys.argv[2]))
+    processes.leave_together()

@@ -26,6 +26,7 @@ def train(
         _tell_plan(recipe, overrides or [], processes)
         return
     from saywhere.learn import train as train_recipe
+    from saywhere.learn.processes import leave_together
 
     result = train_recipe(
         recipe, output or Path("out") / recipe.stem, resume=resume, overrides=overrides or (), console=err
@@ -34,6 +35,7 @@ def train(
     out.print(f"{result.out_dir}: {result.status} after {result.steps:,} steps{best}", markup=False)
     if result.status == "interrupted":
         raise typer.Exit(130)
+    leave_together()
 
 
 def _tell_plan(recipe: Path, overrides: list[str], processes: int) -> None:

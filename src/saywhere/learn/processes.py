@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import atexit
+import logging
 import os
+import sys
 import zlib
 from collections import deque
 from collections.abc import Iterable, Sequence
@@ -110,6 +112,21 @@ class Processes:
         dist.all_reduce(spread, op=dist.ReduceOp.MAX)
         if int(spread[0]) != -int(spread[1]):
             raise InvalidValue(what, f"differs between the processes; process {self.rank} has {text[:200]!r}")
+
+
+def leave_together() -> None:
+    """End this process with success if torchrun started several; alone, do nothing. For the end of a command.
+
+    Some of gloo's threads outlive the group, and a process that ends the usual way while one of them does, aborts now
+    and then. What was written is flushed, and the rest of Python's ending is left out.
+    """
+    if not dist.is_available() or not dist.is_initialized():
+        return
+    dist.destroy_process_group()
+    logging.shutdown()
+    for stream in (sys.stdout, sys.stderr):
+        stream.flush()
+    os._exit(0)
 
 
 def pick_device(name: str, local_rank: int) -> torch.device:
