@@ -25,10 +25,10 @@ if TYPE_CHECKING:
 
 HERE = Path(__file__).resolve().parent
 PHOTOS = "sample-photos"
-FIRST = HERE / "photos" / "tourist.jpg"
-BOXES = (sw.Box(0.62, 0.215, 1.0, 0.74), sw.Box(0.485, 0.43, 0.63, 0.6), sw.Box(0.13, 0.31, 0.27, 0.84))
+FIRST = HERE / "photos" / "dogs.jpg"
+BOXES = (sw.Box(0.3, 0.23, 0.525, 0.425), sw.Box(0.465, 0.445, 0.67, 0.66), sw.Box(0.55, 0.0, 1.0, 0.47))
 SENTENCES = {
-    "tourist": "a person holding a phone in front of a building",
+    "dogs": "two dogs in front of a window",
     "chelsea": "a cat with long whiskers and a pink nose",
     "coffee": "a cup of coffee on a saucer beside a spoon",
     "astronaut": "a woman in an orange suit in front of a flag",
@@ -37,11 +37,11 @@ console = Console(highlight=False, soft_wrap=True)
 
 
 def drawn_trace() -> sw.Trace:
-    """What a hand draws that circles a phone twice: x, y, and seconds."""
+    """What a hand draws that circles a dog twice: x, y, and seconds."""
     seconds = np.linspace(0, 3, 90)
     turn = 2 * np.pi * seconds / 1.5
-    x = 0.55 + (0.08 + 0.01 * seconds) * np.cos(turn)
-    y = 0.51 + (0.09 + 0.01 * seconds) * np.sin(turn)
+    x = 0.565 + (0.08 + 0.01 * seconds) * np.cos(turn)
+    y = 0.55 + (0.08 + 0.01 * seconds) * np.sin(turn)
     return sw.Trace(np.column_stack([x, y, seconds]))
 
 
