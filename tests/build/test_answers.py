@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 
-from saywhere.build.answer_places import see_places, views_of
+from saywhere.build.answer_places import see_places
 from saywhere.build.answer_questions import IS_THIS, THIS, QuestionScale, pointing_questions, write_questions
 from saywhere.build.answer_report import calibration_error
 from saywhere.build.answers import PART, REPORT, AnswerInputs, AnswerScale, build_answers, install_answers
@@ -20,7 +20,7 @@ from saywhere.models.answerer.answering import QuestionAnswerer
 from saywhere.models.answerer.data import TEST, TRAIN, TUNE, AnswerData, box_fits
 from saywhere.models.answerer.network import AnswerNet
 from saywhere.models.eye.encoder import EyeLearner
-from saywhere.models.eye.features import Quantiser, photo_writer
+from saywhere.models.eye.features import FOUND, FOUND_FIELDS, FOUND_KIND, Quantiser, photo_writer
 from saywhere.models.patchioner.answering import state_places
 from saywhere.models.patchioner.seer_config import read_config, save_config
 from saywhere.models.registry import open_answerer
@@ -72,6 +72,9 @@ def inputs(tmp_path: Path) -> AnswerInputs:
         for number in range(PHOTOS):
             labels = {"boxes_xyxy": [DOG], "classes": [0], "caption_vectors": np.zeros((0, 12)), "split": "train"}
             writer.add(f"{number:012}", tapped=quantiser.to_bytes(trunk_states[number]), **labels)
+    with StoreWriter(tmp_path / "eye-features" / FOUND, FOUND_KIND, FOUND_FIELDS, {}) as writer:
+        for number in range(PHOTOS):
+            writer.add(f"{number:012}", boxes_xyxy=[DOG, CAT], kinds=[1, 0], scores=[0.9, 0.05])
     eye_of_nothing().save_pretrained(tmp_path / "eye")
     return AnswerInputs(tmp_path / "coco", tmp_path / "eye-features", tmp_path / "eye")
 
@@ -128,8 +131,8 @@ def test_the_whole_build_gives_a_part_that_answers_and_a_report(inputs: AnswerIn
     network = AnswerNet.from_pretrained(out / PART)
     assert network.judgement is not None
     assert network.judgement.refuses_kind("Why is it here?"), "a blind network knows as much"
-    [view] = views_of(eye_of_nothing(), np.zeros((1, 17, EYE.trunk_size), np.float32))
-    [given] = QuestionAnswerer(network, WordVectors).answer([state_places(view)], ["Why is it here?"])
+    places = state_places(np.ones(12, np.float32), np.ones((17, 12), np.float32), None)
+    [given] = QuestionAnswerer(network, WordVectors).answer([places], ["Why is it here?"])
     assert given.reason
     assert open_answerer(out / PART).region_size == 12 + 4
 
@@ -167,10 +170,15 @@ def test_places_are_the_whole_the_things_and_windows_of_hidden_states(inputs: An
     see_places(inputs.features, inputs.eye, ["000000000001"], tmp_path, quiet, bf16=False)
     row = Store(tmp_path / "places")[0]
     kinds = row["regions"][:, -3:].argmax(axis=1)
-    assert kinds[0] == 0
-    assert (np.diff(kinds) >= 0).all()
-    assert (kinds == 2).sum() == 1 + 16, "the whole, and a window for each of 4 × 4 patches"
-    assert row["boxes"][kinds == 2][1:].min(axis=0).tolist() == [0, 0, 0.25, 0.25]
+    assert kinds.tolist() == [0, 1] + [2] * (1 + 16 + 1), "the dog by name; the whole, 4 × 4 windows, the dog again"
+    np.testing.assert_allclose(row["regions"][1, :12], eye_of_nothing().name_vectors[1], atol=1e-3)
+    np.testing.assert_allclose(row["regions"][[1, -1], 12], 0.9, atol=1e-3)
+    np.testing.assert_allclose(row["boxes"][[1, -1]], [DOG, DOG], atol=1e-3)
+    # The dog covers 0.6 of the first row and column of windows, and the second ones.
+    windows = row["regions"][3:-1, :12].astype(np.float32).reshape(4, 4, 12)[:2, :2]
+    inside = np.einsum("r,c,rcd->d", [0.6, 1], [0.6, 1], windows) / 1.6**2
+    np.testing.assert_allclose(row["regions"][-1, :12], inside, atol=5e-3)
+    assert row["boxes"][kinds == 2][1:-1].min(axis=0).tolist() == [0, 0, 0.25, 0.25]
 
 
 def test_questions_made_with_other_settings_are_not_taken_for_these(inputs: AnswerInputs, tmp_path: Path) -> None:

@@ -13,7 +13,15 @@ import torch
 from PIL import Image
 
 from saywhere.build.coco import FIELDS, KIND
-from saywhere.build.model import WRITER, ModelSettings, around_recipe, build_model, eye_recipe, reward_recipe
+from saywhere.build.model import (
+    WRITER,
+    FrozenParts,
+    ModelSettings,
+    around_recipe,
+    build_model,
+    eye_recipe,
+    reward_recipe,
+)
 from saywhere.core.errors import InvalidFile
 from saywhere.language.vocabulary import Vocabulary
 from saywhere.learn.registry import check_sections
@@ -24,6 +32,7 @@ from saywhere.models.patchioner.memory import MemoryBank
 from saywhere.models.patchioner.seer_config import read_config, save_config
 from saywhere.store import Store, StoreWriter
 from tests.build.test_eye_features import CONFIG, Brightness, LengthEncoder
+from tests.build.test_eye_things import OneThing
 from tests.models.test_patchioner_seer import CONFIG as SEER
 
 SETTINGS = ModelSettings(
@@ -34,6 +43,11 @@ SETTINGS = ModelSettings(
     reward_batch=4,
     eye=(("layers", 1), ("heads", 2), ("start", "random"), ("kept_share", 0.75)),
 )
+
+
+def frozen(trunk: Brightness) -> FrozenParts:
+    encoder: Any = LengthEncoder()
+    return FrozenParts(trunk, {"trunk": "brightness"}, encoder, OneThing(), CONFIG)
 
 
 @pytest.fixture
@@ -66,8 +80,8 @@ def base(tmp_path: Path) -> Path:
 
 
 def test_a_store_becomes_a_model_and_what_is_done_is_not_done_again(store: Store, base: Path, tmp_path: Path) -> None:
-    trunk, encoder = Brightness(), LengthEncoder()
-    work: Any = (tmp_path / "work", trunk, {"trunk": "brightness"}, encoder, CONFIG, SETTINGS)
+    trunk = Brightness()
+    work: Any = (tmp_path / "work", frozen(trunk), SETTINGS)
     for out in ("one", "two"):
         assert build_model(store, base, tmp_path / out, *work, lambda *_: None) == ("000000000003",)
     # Nine photos to look at, and nine to see how hidden states are spread.
@@ -77,13 +91,14 @@ def test_a_store_becomes_a_model_and_what_is_done_is_not_done_again(store: Store
     eye = EyeLearner.from_pretrained(tmp_path / "one" / "eye")
     writer = PrefixDecoder.from_pretrained(tmp_path / "one" / WRITER)
     assert writer.config.states_size == eye.eye.config.size
+    assert writer.config.things_size == eye.eye.config.text_size
     weights = [(tmp_path / out / WRITER / "model.safetensors").read_bytes() for out in ("one", "two")]
     assert weights[0] == weights[1]
 
 
 def test_without_reward_the_writer_is_what_learnt_beside_the_eye(store: Store, base: Path, tmp_path: Path) -> None:
     settings = replace(SETTINGS, reward_steps=0)
-    work: Any = (tmp_path / "work", Brightness(), {"trunk": "brightness"}, LengthEncoder(), CONFIG, settings)
+    work: Any = (tmp_path / "work", frozen(Brightness()), settings)
     build_model(store, base, tmp_path / "out", *work, lambda *_: None)
     assert not (tmp_path / "work" / "reward").exists()
     learnt = PrefixDecoder.from_pretrained(tmp_path / "work" / "learnt-around")
@@ -109,7 +124,7 @@ def test_what_a_part_lacks_is_said_before_anything_is_looked_at(
     store: Store, base: Path, tmp_path: Path, part: str, what: str
 ) -> None:
     trunk, settings = Brightness(), replace(SETTINGS, **{part: 1})
-    work: Any = (tmp_path / "work", trunk, {"trunk": "brightness"}, LengthEncoder(), CONFIG, settings)
+    work: Any = (tmp_path / "work", frozen(trunk), settings)
     with pytest.raises(InvalidFile, match=what):
         build_model(store, base, tmp_path / "out", *work, lambda *_: None)
     assert trunk.seen == 0

@@ -18,6 +18,7 @@ from typing import Any
 
 from saywhere.build.answers import PART, AnswerInputs, AnswerScale, build_answers, install_answers
 from saywhere.build.eye_features import build_eye_features
+from saywhere.build.eye_things import Finder, find_things
 from saywhere.build.referring_part import build_referring, install_referring
 from saywhere.build.referring_training import TrainingConfig
 from saywhere.build.with_eye import build_with_eye
@@ -58,22 +59,33 @@ class ModelSettings:
     seed: int = 0
 
 
+@dataclass(frozen=True, slots=True)
+class FrozenParts:
+    """What a model is built on and does not learn. trunk: of the eye, from pixels to hidden states and colours;
+    trunk_about: what these depend on. detector: what finds the things that writers and answers read."""
+
+    trunk: Runtime
+    trunk_about: dict[str, Any]
+    text_encoder: TextEncoder
+    detector: Finder
+    config: EyeConfig
+
+
 def build_model(
     store: Store,
     base: Path,
     out: Path,
     work: Path,
-    trunk: Runtime,
-    trunk_about: dict[str, Any],
-    text_encoder: TextEncoder,
-    config: EyeConfig,
+    frozen: FrozenParts,
     settings: ModelSettings,
     progress: Progress,
 ) -> tuple[str, ...]:
     """Make the folder `out`; the photos that could not be read. base: the folder of the model that is copied."""
     _check_labels(store, settings)
     features = work / "features"
-    made = build_eye_features(store, features, trunk, trunk_about, text_encoder, config, progress, settings.photos)
+    trunk = (frozen.trunk, frozen.trunk_about)
+    made = build_eye_features(store, features, *trunk, frozen.text_encoder, frozen.config, progress, settings.photos)
+    find_things(store, features, frozen.detector, progress)
     both = train_to_end(eye_recipe(features, base / _TEXT_WRITER, settings), work / "eye", PhotoWriter)
     learnt = work / "learnt"
     both.save_pretrained(learnt)
@@ -112,7 +124,8 @@ def _check_labels(store: Store, settings: ModelSettings) -> None:
 
 def eye_recipe(features: Path, decoder: Path, settings: ModelSettings) -> Recipe:
     """recipes/eye-and-writer.toml for these folders."""
-    model = {"captions": 4, "boxes": 5, "named": 0.25, "smoothing": 0.0, "eye": dict(settings.eye)}
+    model: dict[str, Any] = {"captions": 4, "boxes": 5, "named": 0.25, "smoothing": 0.0, "things": True}
+    model["eye"] = dict(settings.eye)
     data = {"folder": str(features), "decoder": str(decoder)}
     return _side_by_side("the eye and its writer", model, data, settings.steps, settings)
 
@@ -120,7 +133,15 @@ def eye_recipe(features: Path, decoder: Path, settings: ModelSettings) -> Recipe
 def around_recipe(features: Path, learnt: Path, settings: ModelSettings) -> Recipe:
     """recipes/surroundings.toml for these folders. learnt: a writer, with its eye."""
     eye = dict(settings.eye) | {"surroundings": 0.4}
-    model = {"captions": 4, "boxes": 5, "named": 0.25, "smoothing": 0.0, "surroundings": True, "eye": eye}
+    model = {
+        "captions": 4,
+        "boxes": 5,
+        "named": 0.25,
+        "smoothing": 0.0,
+        "surroundings": True,
+        "things": True,
+        "eye": eye,
+    }
     data = {"folder": str(features), "eye": str(learnt / EYE_FOLDER), "decoder": str(learnt)}
     return _side_by_side("the eye, its writer and surroundings", model, data, settings.around_steps, settings)
 

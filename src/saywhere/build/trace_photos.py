@@ -5,25 +5,19 @@ Photos are not looked at again: what the eye's frozen trunk gave of them is at h
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
-import numpy as np
-import torch
-
-from saywhere.core.errors import InvalidFile, SaywhereError
-from saywhere.core.types import Floats32, Progress
-from saywhere.models.eye.encoder import EyeLearner
-from saywhere.models.eye.features import KIND, Quantiser
-from saywhere.models.eye.features import PHOTOS as TRUNK
-from saywhere.models.folder import WEIGHTS
+from saywhere.build.eye_seen import SeenStore, write_seen
+from saywhere.core.errors import SaywhereError
+from saywhere.core.types import Progress
 from saywhere.models.tracevlm.small_input import EyeAndDetector, photo_features
 from saywhere.models.tracevlm.small_photos import PHOTOS, PHOTOS_FIELDS, PHOTOS_KIND, PhotoFeatures, window_states
 from saywhere.store import Store, StoreWriter
 from saywhere.vision import read_photo
+from saywhere.vision.eye import Seen
 
-_BATCH = 16
 # What a run that is killed loses at most.
 _SHARD_BYTES = 32 << 20
 
@@ -31,36 +25,15 @@ _SHARD_BYTES = 32 << 20
 def see_photos(
     coco: Store, features: Path, eye: Path, photos: Sequence[str], out: Path, progress: Progress, *, bf16: bool = True
 ) -> int:
-    """Write out/photos, or go on with it; how many of the photos have no features and were left out.
+    """Write out/photos, or go on with it; how many of the photos have no features and were left out. See
+    `write_seen`."""
 
-    features: what `saywhere build eye` wrote. eye: a trained one's folder. bf16: four times faster on processors that
-    have it.
-    """
-    trunk = Store(features / TRUNK, KIND)
-    learner = EyeLearner.from_pretrained(eye)
-    wanted = [photo for photo in photos if photo in trunk]
-    if not wanted:
-        raise InvalidFile(features, f"has none of the {len(photos):,} photos")
-    about = {"eye": hashlib.sha256((eye / WEIGHTS).read_bytes()).hexdigest(), "trunk": trunk.about["trunk"]}
-    with StoreWriter(out / PHOTOS, PHOTOS_KIND, PHOTOS_FIELDS, about, shard_bytes=_SHARD_BYTES) as writer:
-        waiting = [photo for photo in wanted if photo not in writer]
-        done = len(wanted) - len(waiting)
-        for first in range(0, len(waiting), _BATCH):
-            some = waiting[first : first + _BATCH]
-            for photo, states in zip(some, _states(learner, trunk, some, bf16=bf16), strict=True):
-                row = coco.by_key(photo)
-                seen = PhotoFeatures.marked(window_states(states), row["boxes_xyxy"], row["classes"])
-                writer.add(photo, **seen.row())
-            progress("seeing photos", done + first + len(some), len(wanted))
-    return len(photos) - len(wanted)
+    def row_of(photo: str, seen: Seen) -> dict[str, Any]:
+        row, states = coco.by_key(photo), seen.states[0].float().numpy()
+        return PhotoFeatures.marked(window_states(states), row["boxes_xyxy"], row["classes"]).row()
 
-
-def _states(learner: EyeLearner, trunk: Store, photos: Sequence[str], *, bf16: bool) -> Floats32:
-    quantiser = Quantiser.from_dict(trunk.about["quantiser"])
-    tapped = quantiser.to_floats(np.stack([trunk.by_key(photo)["tapped"] for photo in photos]))
-    with torch.inference_mode(), torch.autocast("cpu", torch.bfloat16, enabled=bf16):
-        states: Floats32 = learner(torch.from_numpy(tapped)).states.float().numpy()
-    return states
+    target = SeenStore(out / PHOTOS, PHOTOS_KIND, PHOTOS_FIELDS, "seeing photos", _SHARD_BYTES)
+    return write_seen(features, eye, photos, target, row_of, progress, bf16=bf16)
 
 
 def look_at_photos(folder: Path, names: Sequence[str], out: Path, progress: Progress) -> list[str]:

@@ -25,15 +25,18 @@ def eye(
         str, typer.Option(help="Of arithmetic: f32, or bf16, twice as fast where the processor has it.")
     ] = "f32",
 ) -> None:
-    """Look at every photo of a COCO store once, with the trunk of the eye, for `saywhere train recipes/eye.toml`.
+    """Look at every photo of a COCO store once, with the trunk of the eye, for `saywhere train recipes/eye.toml`; and
+    with the detector, for writers that read what it found.
 
     A thousand photos take 160 MB. After an interruption the same command goes on.
     """
     import torch
 
     from saywhere.build.eye_features import build_eye_features
+    from saywhere.build.eye_things import find_things
     from saywhere.language.embed import open_text_encoder
     from saywhere.store import Store
+    from saywhere.vision.detector import open_detector
     from saywhere.vision.eye import EyeConfig, open_trunk
 
     photos, config = Store(store), EyeConfig()
@@ -41,6 +44,7 @@ def eye(
     half = torch.autocast("cpu", torch.bfloat16, enabled=precision == "bf16")
     with half, stages() as progress:
         made = build_eye_features(photos, output, trunk, about, open_text_encoder(), config, progress, limit)
+        find_things(photos, output, open_detector(), progress)
     for key in made.unreadable[:_SHOWN]:
         err.print(f"left out {key}: its bytes are no picture", markup=False, style="yellow")
     out.print(f"{output}: {made.rows:,} photos, {len(made.unreadable):,} left out", markup=False)
@@ -92,9 +96,10 @@ def model(
     import torch
 
     from saywhere import loading
-    from saywhere.build.model import ModelSettings, build_model
+    from saywhere.build.model import FrozenParts, ModelSettings, build_model
     from saywhere.language.embed import open_text_encoder
     from saywhere.store import Store
+    from saywhere.vision.detector import open_detector
     from saywhere.vision.eye import EyeConfig, open_trunk
 
     config, folder = EyeConfig(), loading.find(base).folder
@@ -110,8 +115,8 @@ def model(
     )
     trunk, about = open_trunk(config, precision="bf16" if half else "f32")
     with torch.autocast("cpu", torch.bfloat16, enabled=half), stages() as progress:
-        texts = open_text_encoder()
-        left_out = build_model(Store(store), folder, output, work, trunk, about, texts, config, settings, progress)
+        frozen = FrozenParts(trunk, about, open_text_encoder(), open_detector(), config)
+        left_out = build_model(Store(store), folder, output, work, frozen, settings, progress)
     for key in left_out[:_SHOWN]:
         err.print(f"left out {key}: its bytes are no picture", markup=False, style="yellow")
     out.print(f"{output}: measure it with `saywhere reproduce card --model {output}`", markup=False)

@@ -19,6 +19,24 @@ _AROUND_LEAST, _AROUND_MARGIN = 0.15, 0.05
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class NamedThings:
+    """Things found in a photo, surest first. vectors: (m, d) of length 1, what their names mean as texts. boxes_xyxy:
+    (m, 4) fractions. scores: (m,)."""
+
+    vectors: Floats32
+    boxes_xyxy: Floats32
+    scores: Floats32
+
+    def __len__(self) -> int:
+        return len(self.scores)
+
+    def surest(self, most: int, least: float) -> NamedThings:
+        """At most so many of them, each at least as sure as that."""
+        kept = slice(min(most, int((self.scores >= least).sum())))
+        return NamedThings(self.vectors[kept], self.boxes_xyxy[kept], self.scores[kept])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Namer:
     """Calls what boxes hold by name.
 
@@ -54,6 +72,16 @@ class Namer:
         return tuple(
             Found(tuple(corners[kept[number]].tolist()), self.names[chosen[number]], min(float(scores[number]), 1.0))
             for number in order
+        )
+
+    def things(self, found: Sequence[Found]) -> NamedThings:
+        """What a detector found, by what its names mean here; things with other names are left out."""
+        number = {name: place for place, name in enumerate(self.names)}
+        known = sorted((one for one in found if one.name in number), key=lambda one: -one.score)
+        return NamedThings(
+            self.vectors[[number[one.name] for one in known]],
+            np.array([one.box_xyxy for one in known], np.float32).reshape(-1, 4),
+            np.array([one.score for one in known], np.float32),
         )
 
     def chances(self, vectors: Floats32) -> Floats32:

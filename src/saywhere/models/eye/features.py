@@ -4,6 +4,7 @@ FOLDER/photos   a store, one row a photo: what the trunk gives, boxes, classes, 
 FOLDER/names    a store, one row a class: what it is called, as a vector
 FOLDER/told     a store, one row a photo that people told of: its captions, and what its boxes may be called
 FOLDER/words    a store, one row a word that people say of photos, as a vector; FOLDER/said: for each photo, which ones
+FOLDER/found    a store, one row a photo: what a detector found in it, for networks that read that beside the eye
 
 What the trunk gives is kept in a byte a number: of every channel the mean and a step, five standard deviations in 127
 parts, are in the store's `about`. A thousand photos take 160 MB.
@@ -23,11 +24,14 @@ from numpy.typing import ArrayLike, NDArray
 
 from saywhere.core.errors import InvalidFile
 from saywhere.core.types import Floats32
-from saywhere.store import Store, StoreWriter
+from saywhere.store import Row, Store, StoreWriter
+from saywhere.vision.things import NamedThings
 
 PHOTOS, NAMES, WORDS, CAPTION_WORDS, CAPTIONS = "photos", "names", "words", "said", "told"
 KIND, NAMES_KIND, CAPTION_WORDS_KIND = "eye features", "class names", "words said of photos"
 CAPTIONS_KIND = "what photos are told by"
+FOUND, FOUND_KIND = "found", "things found"
+FOUND_FIELDS = {"boxes_xyxy": "float16", "kinds": "int16", "scores": "float16"}
 FIELDS = {
     "tapped": "int8",
     "boxes_xyxy": "float32",
@@ -84,6 +88,28 @@ class EyeItem:
     caption_vectors: Floats32
     saliency: Floats32 | None
     words: NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FoundThings:
+    """What a detector found, surest first. boxes_xyxy: (m, 4) fractions. kinds: (m,) numbers of names. scores: (m,)."""
+
+    boxes_xyxy: Floats32
+    kinds: NDArray[np.int64]
+    scores: Floats32
+
+    @classmethod
+    def of_row(cls, row: Row) -> FoundThings:
+        boxes = np.array(row["boxes_xyxy"], np.float32).reshape(-1, 4)
+        return cls(boxes, np.array(row["kinds"], np.int64), np.array(row["scores"], np.float32))
+
+    def named(self, name_vectors: Floats32) -> NamedThings:
+        """name_vectors: (names, d), what their kinds are called."""
+        return NamedThings(name_vectors[self.kinds], self.boxes_xyxy, self.scores)
+
+    @classmethod
+    def none(cls) -> FoundThings:
+        return cls(np.zeros((0, 4), np.float32), np.zeros(0, np.int64), np.zeros(0, np.float32))
 
 
 def write_names(folder: Path, names: Sequence[str], vectors: Floats32, part: str = NAMES) -> None:

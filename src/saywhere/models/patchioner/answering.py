@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 import numpy as np
 from numpy.typing import ArrayLike
 
-from saywhere.core import Box, InvalidValue, Region, WholeImage
+from saywhere.core import Box, Frame, InvalidValue, Region, WholeImage
 from saywhere.core.types import Floats32
 from saywhere.models.face import Answer
 from saywhere.models.patchioner.eyes import AlignedView
-from saywhere.vision.things import box_means
-from saywhere.vision.view import View
+from saywhere.vision.things import NamedThings
 
 if TYPE_CHECKING:
     from saywhere.models.region_features import RegionFeatures
@@ -25,6 +24,8 @@ MOST_THINGS: Final = 20
 LEAST_SCORE: Final = 0.15
 WINDOWS: Final = 4
 """Rows and columns of windows."""
+LEAST_FOUND: Final = 0.1
+"""Score of things that an eye with hidden states is told of."""
 STATE_WINDOWS: Final = 10
 """The same, of windows that show hidden states."""
 
@@ -64,7 +65,11 @@ def checked_answerer(answerer: RegionAnswerer, size: int) -> RegionAnswerer:
 
 def places_for(answerer: RegionAnswerer | None, seen: AlignedView) -> RegionFeatures:
     """The places of a photo that an answerer reads."""
-    return state_places(seen.view) if answerer is not None and answerer.reads_states else answer_regions(seen)
+    if answerer is None or not answerer.reads_states:
+        return answer_regions(seen)
+    if seen.view.states is None:
+        raise InvalidValue("view", "has no hidden states", "look at the photo again, with an eye that gives them")
+    return state_places(seen.view.whole, seen.view.states, seen.things(MOST_THINGS, LEAST_FOUND))
 
 
 def answer_size(size: int) -> int:
@@ -97,38 +102,45 @@ def answer_regions(seen: AlignedView) -> RegionFeatures:
     return RegionFeatures(features, [box_xyxy for _, _, box_xyxy in places])
 
 
-def state_places(view: View) -> RegionFeatures:
+def state_places(whole: Floats32, states: Floats32, things: NamedThings | None) -> RegionFeatures:
     """The places of a photo as an eye with hidden states sees it; places have as many numbers as in `answer_regions`.
 
-    First the whole photo and then the things found, at most 20, surest first, by their vectors in the space of texts;
-    then the whole again and 10 × 10 windows, row by row, by their hidden states, which know more than texts say.
+    First the whole photo by its vector in the space of texts, and the things found by those of their names; then by
+    hidden states, which know more than texts say: the whole, 10 × 10 windows, row by row, and the same things again.
 
-    Features, (places, d + 4): the vector or the state; the thing's score; and 1 for what the place is.
+    whole: (d,). states: (1 + n, d), the whole first. Features, (places, d + 4): the vector or the state; the thing's
+    score; and 1 for what the place is.
     """
     from saywhere.models.region_features import RegionFeatures
 
-    if view.states is None:
-        raise InvalidValue("view", "has no hidden states", "look at the photo again, with an eye that gives them")
-    things = sorted(view.found, key=lambda one: -one.score)[:MOST_THINGS]
-    boxes = np.array([one.box_xyxy for one in things], np.float32).reshape(-1, 4)
-    shown = box_means(view.patches, boxes) if things else np.zeros((0, len(view.whole)), np.float32)
-    windows, edges = _state_windows(view.states)
-    whole = np.array([(0.0, 0.0, 1.0, 1.0)], np.float32)
-    parts = (
-        (0, view.whole[None] / max(float(np.linalg.norm(view.whole)), 1e-12), whole, None),
-        (1, shown, boxes, [one.score for one in things]),
-        (2, windows, np.concatenate([whole, edges]), None),
-    )
-    rows = [_flagged(values, kind, scores) for kind, values, _, scores in parts]
-    return RegionFeatures(np.concatenate(rows), np.concatenate([some for _, _, some, _ in parts]))
+    windows, edges = _state_windows(states)
+    everything = np.array([(0.0, 0.0, 1.0, 1.0)], np.float32)
+    shown = [_flagged(whole[None] / max(float(np.linalg.norm(whole)), 1e-12), 0)]
+    boxes = [everything]
+    inside: list[Floats32] = []
+    if things:
+        shown.append(_flagged(things.vectors, 1, things.scores))
+        boxes.append(things.boxes_xyxy)
+        inside.append(_flagged(_box_states(windows[1:], things.boxes_xyxy), 2, things.scores))
+    places = [*boxes, everything, edges, *boxes[1:]]
+    return RegionFeatures(np.concatenate([*shown, _flagged(windows, 2), *inside]), np.concatenate(places))
 
 
-def _flagged(values: Floats32, kind: int, scores: Sequence[float] | None) -> Floats32:
+def _flagged(values: Floats32, kind: int, scores: Floats32 | None = None) -> Floats32:
     """(n, d) with the score and the kind of place beside it."""
     beside = np.zeros((len(values), 1 + len(KINDS)), np.float32)
     beside[:, 0] = 0 if scores is None else scores
     beside[:, 1 + kind] = 1
     return np.concatenate([values, beside], axis=1)
+
+
+def _box_states(windows: Floats32, boxes_xyxy: Floats32) -> Floats32:
+    """(m, d) the mean of (n, d) states of windows by how much of each a box covers."""
+    side = math.isqrt(len(windows))
+    along_y, along_x = Frame.of_grid(side, side).coverages(boxes_xyxy.astype(np.float64))
+    shares = np.einsum("mr,mc->mrc", along_y, along_x).reshape(len(boxes_xyxy), -1).astype(np.float32)
+    means: Floats32 = shares @ windows / np.maximum(shares.sum(axis=1, keepdims=True), 1e-9)
+    return means
 
 
 def _state_windows(states: Floats32) -> tuple[Floats32, Floats32]:

@@ -16,7 +16,7 @@ from saywhere.core.types import Floats32
 from saywhere.models.common.overlaps import overlaps
 from saywhere.models.patchioner.aggregation import PAPER, Aggregation, region_weights
 from saywhere.models.patchioner.tags import ClassNames, Tags, claims
-from saywhere.vision.things import Namer
+from saywhere.vision.things import NamedThings, Namer
 from saywhere.vision.view import Encoder, View
 
 _TRUST_AROUND = 0.1
@@ -114,6 +114,13 @@ class AlignedView:
             return found if seen is None else seen
         bias, by_eye, by_detector = _PRESENT
         return 1 / (1 + math.exp(-(bias + by_eye * _log_odds(seen) + by_detector * _log_odds(found))))
+
+    def things(self, most: int, least: float) -> NamedThings | None:
+        """What the detector found, at most so many things, each at least as sure as that. None without a detector, or
+        with an encoder that cannot say what its names mean."""
+        if self.tags is None or self.namer is None:
+            return None
+        return self.namer.things(self.view.found).surest(most, least)
 
     def contrast(self) -> Floats32:
         """(d,) of length 1: what tells the photo from others, to find it by a text."""

@@ -17,6 +17,8 @@ from saywhere.models.common.kv_cache import KVCache
 from saywhere.vision.runtime import attention
 
 _SPREAD = 0.02
+_PLACE_NUMBERS = 7
+"""Four edges, two sides, a score."""
 
 
 class PhotoKeys(NamedTuple):
@@ -55,6 +57,24 @@ class CrossAttention(nn.Module):
         seen = attention(query, photo.keys, photo.values, bias)
         out: Tensor = self.out(seen.transpose(1, 2).reshape(texts, n, -1))
         return out
+
+
+class ThingReader(nn.Module):
+    """Things found in a photo as further states to attend to: what each is called, where it is, how sure that is."""
+
+    def __init__(self, things_size: int, states_size: int) -> None:
+        super().__init__()
+        self.name = nn.Linear(things_size, states_size)
+        self.where = nn.Linear(_PLACE_NUMBERS, states_size)
+        self.norm = nn.LayerNorm(states_size)
+
+    def forward(self, names: Tensor, boxes_xyxy: Tensor, scores: Tensor) -> Tensor:
+        """(…, states_size) of (…, things_size) vectors of length 1, (…, 4) fractions and (…) scores."""
+        scaled = names * math.sqrt(names.shape[-1])
+        sides = boxes_xyxy[..., 2:] - boxes_xyxy[..., :2]
+        where = torch.cat([boxes_xyxy, sides, scores[..., None]], dim=-1)
+        read: Tensor = self.norm(self.name(scaled) + self.where(where))
+        return read
 
 
 class DecoderBlock(nn.Module):
