@@ -12,6 +12,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from saywhere.build.matching import see_windows
 from saywhere.core.errors import InvalidValue
 from saywhere.language.vocabulary import END_ID, PAD_ID
 from saywhere.learn import Recipe, SharedValidation, known_tasks, make_task
@@ -67,6 +68,11 @@ def _told_photos(folder: Path) -> None:
     eye_small.save_captions(folder, SPLITS)
 
 
+def _windows(folder: Path) -> None:
+    eye_small.save_captions(folder, SPLITS)
+    see_windows(folder, folder / "eye", folder / "windows", lambda *_: None, bf16=False)
+
+
 def _instructions(folder: Path) -> None:
     tracevlm_small.save_data(folder)
     tracevlm_small.save_base(folder / "base")
@@ -90,6 +96,11 @@ TASKS: dict[str, tuple[Callable[[Path], None], dict[str, Any], dict[str, Any]]] 
         {"width": 16, "layers": 1, "inner": 16, "dropout": 0.0, "answer_dropout": 0.0},
         {},
     ),
+    "patchioner-matching": (
+        _windows,
+        {"width": 8, "heads": 2, "layers": 1, "feed_forward": 8, "dropout": 0.0, "kept_share": 1.0},
+        {"windows": "windows"},
+    ),
     "patchioner-photo-reward": (
         _told_photos,
         {"boxes": 1, "dropout": 0.0, "named": 1.0, "samples": 5, "sample_words": 8, "naming": 0.0},
@@ -97,7 +108,7 @@ TASKS: dict[str, tuple[Callable[[Path], None], dict[str, Any], dict[str, Any]]] 
     ),
     "patchioner-photo-writer": (
         _told_photos,
-        {"captions": 2, "boxes": 1, "dropout": 0.0, "shift": 0.0, "named": 1.0},
+        {"captions": 2, "boxes": 1, "dropout": 0.0, "shift": 0.0, "named": 1.0, "unaided": 0.0, "kept_share": 1.0},
         {"eye": "eye", "decoder": "decoder"},
     ),
     "tracevlm": (_instructions, TRACEVLM, {}),
@@ -113,9 +124,10 @@ TASKS: dict[str, tuple[Callable[[Path], None], dict[str, Any], dict[str, Any]]] 
 }
 
 # A loss that compares all items of a batch with each other.
-OF_THE_WHOLE_BATCH = {"eye", "patchioner-alignment", "patchioner-photo-reward"}
+OF_THE_WHOLE_BATCH = {"eye", "patchioner-alignment", "patchioner-matching", "patchioner-photo-reward"}
 # Validated by the first process alone: its measures are no means over items.
-VALIDATED_ALONE = {"answerer", "eye", "patchioner-alignment", "patchioner-photo-reward", "patchioner-photo-writer"}
+VALIDATED_ALONE = {"answerer", "eye", "patchioner-alignment", "patchioner-matching"}
+VALIDATED_ALONE |= {"patchioner-photo-reward", "patchioner-photo-writer"}
 CASES: dict[str, dict[str, Any]] = {
     path.name: tomllib.loads(path.read_text(encoding="utf-8")) for path in sorted(RECIPES.glob("*.toml"))
 }
@@ -174,7 +186,7 @@ def _recipe(table: Mapping[str, Any], folder: Path) -> Recipe:
     train = {key: value for key, value in table.get("train", {"lr": 0.01}).items() if key != "init_from"}
     train |= {"batch_size": 12, "steps": 1, "epochs": None, "precision": "fp32"}
     levels = {"levels": table["data"]["levels"]} if "levels" in table.get("data", {}) else {}
-    paths = {key: str(folder / value) for key, value in data.items() if key in ("eye", "decoder")}
+    paths = {key: str(folder / value) for key, value in data.items() if key in ("eye", "decoder", "windows")}
     changed = {"name": "small", "model": kept | model, "data": {"folder": str(folder), **data, **paths, **levels}}
     return parse_recipe({"task": table["task"], **changed, "train": train}, "test")
 

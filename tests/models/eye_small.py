@@ -12,6 +12,10 @@ import torch
 from saywhere.language.vocabulary import Vocabulary
 from saywhere.models.eye.encoder import EyeLearner
 from saywhere.models.eye.features import (
+    FOUND,
+    FOUND_FIELDS,
+    FOUND_KIND,
+    PHOTOS,
     WORDS,
     Quantiser,
     RegionNames,
@@ -21,6 +25,7 @@ from saywhere.models.eye.features import (
     write_names,
 )
 from saywhere.models.patchioner.decoder import DecoderConfig, PrefixDecoder
+from saywhere.store import Store, StoreWriter
 from saywhere.vision.eye import EyeConfig, EyeNet
 
 GRID, SIZE, TEXT = 4, 16, 6
@@ -59,6 +64,13 @@ def save_features(folder: Path, splits: Sequence[str]) -> None:
     write_caption_words(folder, ((f"{number:012}", row["classes"] * 2) for number, row in enumerate(rows)))
 
 
+def save_found(folder: Path) -> None:
+    """What a detector would find: each photo's own thing."""
+    with StoreWriter(folder / FOUND, FOUND_KIND, FOUND_FIELDS, {}) as writer:
+        for row in Store(folder / PHOTOS):
+            writer.add(row.key, boxes_xyxy=row["boxes_xyxy"], kinds=row["classes"], scores=[0.9])
+
+
 def small_eye(seed: int = 0) -> EyeLearner:
     """An eye with random weights that fits the features."""
     torch.manual_seed(seed)
@@ -71,6 +83,7 @@ def small_eye(seed: int = 0) -> EyeLearner:
 def save_captions(folder: Path, splits: Sequence[str]) -> None:
     """Features, an eye, a decoder, and for each photo two captions and a name of its thing."""
     save_features(folder, splits)
+    save_found(folder)
     texts = [f"a {name} on a table" for name in NAMES]
     box = (0.0, 0.0, 0.5, 0.5)
     write_captions(

@@ -15,12 +15,11 @@ from saywhere.core.errors import InvalidFile, InvalidValue
 from saywhere.learn import train
 from saywhere.learn.recipe import parse_recipe
 from saywhere.learn.records import Validated
-from saywhere.models.eye.features import FOUND, FOUND_FIELDS, FOUND_KIND
+from saywhere.models.eye.features import FOUND
 from saywhere.models.eye.objective import thinned_patches
 from saywhere.models.patchioner.decoder import GenerationConfig, PhotoStates, PhotoThings, PrefixDecoder
 from saywhere.models.patchioner.photo_texts import drawn_evenly
 from saywhere.models.patchioner.photo_writing import PhotoWriterData, PhotoWriterSection, PhotoWriterTask, seen_texts
-from saywhere.store import Store, StoreWriter
 from tests.models import eye_small
 from tests.models.patchioner_small import decoder, vectors
 
@@ -225,16 +224,12 @@ def test_a_decoder_that_reads_things_is_saved_and_drawn_from(tmp_path: Path) -> 
 
 
 def test_what_was_found_is_learnt_from_but_not_always_told(folder: Path, tmp_path: Path) -> None:
+    copied = tmp_path / "without-things"
+    shutil.copytree(folder, copied, ignore=shutil.ignore_patterns(FOUND))
     with pytest.raises(InvalidFile, match="no things found"):
-        PhotoWriterTask(PhotoWriterSection(things=True), data(folder))
-    copied = tmp_path / "with-things"
-    shutil.copytree(folder, copied)
-    features = [Store(copied / "photos")[number] for number in range(16)]
-    with StoreWriter(copied / FOUND, FOUND_KIND, FOUND_FIELDS, {}) as writer:
-        for row in features:
-            writer.add(row.key, boxes_xyxy=row["boxes_xyxy"], kinds=row["classes"], scores=[0.9])
+        PhotoWriterTask(PhotoWriterSection(things=True), data(copied))
     section = PhotoWriterSection(things=True, captions=2, boxes=1, kept_share=0.5, unaided=0.5, dropout=0.0)
-    task = PhotoWriterTask(section, data(copied))
+    task = PhotoWriterTask(section, data(folder))
     generator = torch.Generator().manual_seed(0)
     batch = task.collate([task.train_items()[i] for i in range(8)], generator)
     assert batch.found is not None

@@ -57,6 +57,20 @@ def test_who_knows_is_right_and_the_mean_map_is_not(store: Store) -> None:
     assert measures["saliency CC of the mean map"] < 50
 
 
+def test_fixations_are_counted_in_deviations_from_the_mean(store: Store, tmp_path: Path) -> None:
+    folder = tmp_path / "fixations"
+    folder.mkdir()
+    for number in range(6, 9):
+        Image.fromarray(spot(number)).save(folder / f"COCO_val2014_{number:012}.png")
+    measures = saliency_measures(Knowing(), store, 12, quiet, folder)
+    # One cell of SIDE² is bright: so many deviations is it above the mean, and only there did people look.
+    cells = SIDE**2
+    assert measures["saliency NSS"] == pytest.approx((1 - 1 / cells) / np.sqrt(1 / cells), rel=0.02)
+    assert measures["saliency NSS of the mean map"] < measures["saliency NSS"] / 2
+    with pytest.raises(InvalidFile, match="no picture"):
+        saliency_measures(Knowing(), store, 12, quiet, tmp_path)
+
+
 def test_a_model_without_attention_is_not_measured_and_a_store_without_maps_refused(
     store: Store, tmp_path: Path
 ) -> None:

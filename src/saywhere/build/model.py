@@ -19,6 +19,7 @@ from typing import Any
 from saywhere.build.answers import PART, AnswerInputs, AnswerScale, build_answers, install_answers
 from saywhere.build.eye_features import build_eye_features
 from saywhere.build.eye_things import Finder, find_things
+from saywhere.build.matching import MatchingScale, build_matching, install_matching
 from saywhere.build.referring_part import build_referring, install_referring
 from saywhere.build.referring_training import TrainingConfig
 from saywhere.build.with_eye import build_with_eye
@@ -40,13 +41,14 @@ _TEXT_WRITER = "decoder"
 @dataclass(frozen=True, slots=True)
 class ModelSettings:
     """steps, around_steps, reward_steps: of the three trainings; 0 for none. Reward did harm so far (docs/log.md).
-    answer_steps: of the part that answers; referring_epochs: of the part that finds; 0 for neither. batch,
-    reward_batch: photos a step. precision: "fp32", or "bf16" where the processor has it. photos: at most, those with
-    most labels first. eye: how the eye learns, see `EyeSection`."""
+    matching_steps, answer_steps, referring_epochs: of the parts that tell photos apart, answer and find; 0 for none.
+    batch, reward_batch: photos a step. precision: "fp32", or "bf16" where the processor has it. photos: at most, those
+    with most labels first. eye: how the eye learns, see `EyeSection`."""
 
     steps: int = 4000
     around_steps: int = 1800
     reward_steps: int = 0
+    matching_steps: int = 0
     answer_steps: int = 0
     referring_epochs: int = 0
     batch: int = 32
@@ -98,10 +100,13 @@ def build_model(
         learnt = work / "rewarded"
         writer.save_pretrained(learnt)
     build_with_eye(base, learnt / EYE_FOLDER, {WRITER: learnt}, out)
+    if settings.matching_steps:
+        scale = MatchingScale(settings.matching_steps, bf16=settings.precision == "bf16", seed=settings.seed)
+        install_matching(build_matching(features, learnt / EYE_FOLDER, work / "matching", scale, progress), out)
     if settings.answer_steps:
         inputs = AnswerInputs(store.folder, features, learnt / EYE_FOLDER)
-        scale = AnswerScale(steps=settings.answer_steps, bf16=settings.precision == "bf16", seed=settings.seed)
-        build_answers(inputs, work / "answers", scale, progress)
+        asking = AnswerScale(steps=settings.answer_steps, bf16=settings.precision == "bf16", seed=settings.seed)
+        build_answers(inputs, work / "answers", asking, progress)
         install_answers(work / "answers" / PART, out)
     if settings.referring_epochs:
         training = TrainingConfig(epochs=settings.referring_epochs, seed=settings.seed)

@@ -71,6 +71,33 @@ def with_eye(
     out.print(f"{output}: try `saywhere caption PHOTO --model {output}`", markup=False)
 
 
+def matching(
+    features: Annotated[Path, typer.Argument(help="A folder that `saywhere build eye` wrote.", show_default=False)],
+    output: Annotated[Path, typer.Option("--out", "-o", help="Folder to write to; the part is in its matching/.")],
+    model: Annotated[str, typer.Option(help="The model whose eye sees: a name or a folder.")] = "saywhere-base",
+    steps: Annotated[int, typer.Option(min=1, help="Training steps, each of 256 photos.")] = 2000,
+    half: Annotated[bool, typer.Option("--bf16", help="Compute in bf16, where the processor has it.")] = False,
+    seed: Annotated[int, typer.Option(help="Random seed of the training.")] = 0,
+    install: Annotated[
+        bool, typer.Option("--install", help="Put the part into the model's folder, and name it in its seer.json.")
+    ] = False,
+) -> None:
+    """Teach a model to tell photos apart, so that a sentence finds its photo among others.
+
+    After an interruption the same command goes on.
+    """
+    from saywhere import loading
+    from saywhere.build.matching import MatchingScale, build_matching, install_matching
+    from saywhere.models.patchioner.seer_config import EYE
+
+    folder = loading.find(model).folder
+    with stages() as progress:
+        part = build_matching(features, folder / EYE, output, MatchingScale(steps, bf16=half, seed=seed), progress)
+    if install:
+        install_matching(part, folder)
+    out.print(f"{part}: what tells photos apart" + (f", now a part of {folder}" if install else ""), markup=False)
+
+
 def model(
     store: Annotated[Path, typer.Argument(help="A store that `saywhere build coco` made.", show_default=False)],
     output: Annotated[Path, typer.Option("--out", "-o", help="Folder of the new model.")] = Path("out/model"),
@@ -81,6 +108,9 @@ def model(
     steps: Annotated[int, typer.Option(min=1, help="Training steps of the eye and its writer.")] = 4000,
     around_steps: Annotated[int, typer.Option(min=0, help="Further steps, with surroundings such as sky.")] = 1800,
     reward_steps: Annotated[int, typer.Option(min=0, help="Training steps of the writer by reward, if any.")] = 0,
+    matching_steps: Annotated[
+        int, typer.Option(min=0, help="Training steps of the part that tells photos apart; 0: none.")
+    ] = 2000,
     answer_steps: Annotated[int, typer.Option(min=0, help="Training steps of the part that answers; 0: none.")] = 4000,
     referring_epochs: Annotated[int, typer.Option(min=0, help="Epochs of the part that finds; 0: none.")] = 8,
     photos: Annotated[
@@ -107,6 +137,7 @@ def model(
         steps=steps,
         around_steps=around_steps,
         reward_steps=reward_steps,
+        matching_steps=matching_steps,
         answer_steps=answer_steps,
         referring_epochs=referring_epochs,
         photos=photos,

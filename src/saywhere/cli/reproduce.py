@@ -308,15 +308,21 @@ def card(
     looks: Annotated[
         Path | None, typer.Option(help="A COCO store with SALICON's maps, to measure on where people look.")
     ] = None,
+    fixations: Annotated[
+        Path | None, typer.Option(help="A folder with SALICON's validation fixations as PNGs, for NSS.", exists=True)
+    ] = None,
 ) -> None:
     """The numbers of a model's card, on photos that no training saw; several models in one run, side by side."""
     from saywhere.reproduce.model_card import TABLE, measure_models
     from saywhere.reproduce.patchioner_data import listed_photos, read_held_out
     from saywhere.store import Store
 
+    if fixations is not None and looks is None:
+        raise typer.BadParameter("name the store of the photos with --looks, too", param_hint="--fixations")
     held, maps = read_held_out(data, listed_photos(photos), limit), None if looks is None else Store(looks)
     with stages() as progress:
-        measure_models({name: loading.load(name) for name in model or [loading.BASE]}, held, output, progress, maps)
+        models = {name: loading.load(name) for name in model or [loading.BASE]}
+        measure_models(models, held, output, progress, maps, fixations)
     out.print((output / TABLE).read_text(), markup=False)
 
 

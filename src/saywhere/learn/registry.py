@@ -21,6 +21,7 @@ _TASKS: dict[str, str] = {
     "oscar": "saywhere.models.oscar.task:OscarTask",
     "patchioner-alignment": "saywhere.models.patchioner.tasks:AlignmentTask",
     "patchioner-decoder": "saywhere.models.patchioner.tasks:DecoderTask",
+    "patchioner-matching": "saywhere.models.patchioner.matching_task:MatchingTask",
     "patchioner-photo-reward": "saywhere.learn.photo_reward:PhotoRewardTask",
     "patchioner-photo-writer": "saywhere.models.patchioner.photo_writing:PhotoWriterTask",
     "patchioner-reward": "saywhere.learn.reward:RewardTask",

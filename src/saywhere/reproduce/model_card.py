@@ -148,14 +148,19 @@ def _recalls(model: Any, wholes: Floats32, held: HeldOut) -> dict[str, float]:
 
 
 def measure_models(
-    models: Mapping[str, Any], held: HeldOut, out: Path, progress: Progress, looks: Store | None = None
+    models: Mapping[str, Any],
+    held: HeldOut,
+    out: Path,
+    progress: Progress,
+    looks: Store | None = None,
+    fixations: Path | None = None,
 ) -> dict[str, dict[str, float]]:
     """All models, one after another; the files are written after each, so that nothing is lost. looks: a COCO store
-    with SALICON's maps, to measure on as many of its photos where people look."""
+    with SALICON's maps, to measure on as many of its photos where people look; fixations: see `saliency_measures`."""
     results: dict[str, dict[str, float]] = {}
     for name, model in models.items():
         results[name] = measure(model, held, progress)
         if looks is not None:
-            results[name] |= saliency_measures(model, looks, len(held.photos), progress)
+            results[name] |= saliency_measures(model, looks, len(held.photos), progress, fixations)
         write_card(out, results, held)
     return results

@@ -30,6 +30,10 @@ class NamedThings:
     def __len__(self) -> int:
         return len(self.scores)
 
+    @classmethod
+    def none(cls, size: int) -> NamedThings:
+        return cls(np.zeros((0, size), np.float32), np.zeros((0, 4), np.float32), np.zeros(0, np.float32))
+
     def surest(self, most: int, least: float) -> NamedThings:
         """At most so many of them, each at least as sure as that."""
         kept = slice(min(most, int((self.scores >= least).sum())))

@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from saywhere.core.errors import InvalidValue
+from saywhere.models.common.recalls import recalls
 from saywhere.models.eye.encoder import EyeLearner
 from saywhere.models.eye.features import EyeFeatures, EyeItem
 from saywhere.models.eye.objective import (
@@ -171,7 +172,7 @@ class EyeTask:
                     owners += [len(wholes)] * len(item.caption_vectors)
                     wholes.append(whole)
                     captions.append(torch.from_numpy(item.caption_vectors))
-        measures = _naming(torch.cat(right), torch.cat(kinds)) | _recalls(wholes, captions, owners)
+        measures = _naming(torch.cat(right), torch.cat(kinds)) | _found(wholes, captions, owners)
         if overlaps:
             measures["reach_iou"] = float(np.mean(overlaps))
         if learner.words and wholes:
@@ -229,14 +230,8 @@ def _naming(right: Tensor, kinds: Tensor) -> dict[str, float]:
     return {"box": float(right.float().mean()), "box_not_person": float(others.float().mean())}
 
 
-def _recalls(wholes: list[Tensor], captions: list[Tensor], owners: list[int]) -> dict[str, float]:
-    """How often a caption's own photo is among the nearest 1, 5 and 10."""
-    if not wholes:
-        return {}
-    cosines = torch.cat(captions) @ torch.stack(wholes).T
-    own = cosines.gather(1, torch.tensor(owners)[:, None])
-    nearer = (cosines > own).sum(dim=1)
-    return {f"r{most}": float((nearer < most).float().mean()) for most in (1, 5, 10)}
+def _found(wholes: list[Tensor], captions: list[Tensor], owners: list[int]) -> dict[str, float]:
+    return recalls(torch.stack(wholes), torch.cat(captions), owners) if wholes else {}
 
 
 def _precision(scores: Tensor, truths: Tensor) -> float:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from copy import copy
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -30,6 +31,7 @@ _LEAST_ODDS = 0.01
 
 if TYPE_CHECKING:
     from saywhere.models.patchioner.alignment import Alignment
+    from saywhere.models.patchioner.matching import Matcher
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +76,8 @@ class AlignedView:
 
     alignment: of the encoder's patches with texts; None for an encoder whose patches are such vectors already.
     namer: of such an encoder; where it sees surroundings, what the detector says counts little.
-    weighting: how the patches of a region are weighed.
+    weighting: how the patches of a region are weighed. matcher: opens what tells the photo from others better than the
+    encoder alone.
     """
 
     def __init__(
@@ -86,8 +89,9 @@ class AlignedView:
         blend: Blend | None = None,
         namer: Namer | None = None,
         weighting: Aggregation = PAPER,
+        matcher: Callable[[], Matcher] | None = None,
     ) -> None:
-        self.weighting = weighting
+        self.weighting, self._matcher = weighting, matcher
         self.view, self.alignment, self.tags, self.classes = view, alignment, tags, classes
         self.blend, self.namer = blend or Blend(), namer
         # Of things that may have been found: by the detector, or by an encoder that tells what is there.
@@ -124,9 +128,18 @@ class AlignedView:
 
     def contrast(self) -> Floats32:
         """(d,) of length 1: what tells the photo from others, to find it by a text."""
-        vectors = _unit(self.view.contrast[None]) if self.alignment is None else self.vectors([WholeImage()])
-        contrast: Floats32 = vectors[0]
-        return contrast
+        return self._contrast
+
+    @cached_property
+    def _contrast(self) -> Floats32:
+        if self.alignment is not None:
+            own: Floats32 = self.vectors([WholeImage()])[0]
+            return own
+        if self._matcher is None or self.view.states is None:
+            told: Floats32 = _unit(self.view.contrast[None])[0]
+            return told
+        matcher = self._matcher()
+        return matcher.vector(self.view.states, self.view.contrast, self.things(matcher.most, matcher.least))
 
     def state_weights(self, weights: Floats32) -> Floats32:
         """(m, n) how much each of the view's n hidden states of patches counts, from (m, rows, cols) weights."""
@@ -237,7 +250,7 @@ class EncoderEyes:
 
     alignment: None for an encoder whose vectors are those of texts already; see `saywhere.vision.eye`. detector, tags:
     what finds and names things, both or none. classes: what the encoder's own classifier calls things. blend: how loud
-    names are. namer, weighting: see `AlignedView`.
+    names are. namer, weighting, matcher: see `AlignedView`.
     """
 
     encoder: Encoder
@@ -248,6 +261,7 @@ class EncoderEyes:
     blend: Blend = Blend()
     namer: Namer | None = None
     weighting: Aggregation = PAPER
+    matcher: Callable[[], Matcher] | None = None
 
     def __post_init__(self) -> None:
         if (self.detector is None) != (self.tags is None):
@@ -265,7 +279,8 @@ class EncoderEyes:
         return view.with_found(seen.found, seen.proposals)
 
     def align(self, view: View) -> AlignedView:
-        return AlignedView(view, self.alignment, self.tags, self.classes, self.blend, self.namer, self.weighting)
+        named = (self.tags, self.classes, self.blend, self.namer)
+        return AlignedView(view, self.alignment, *named, self.weighting, self.matcher)
 
     def texts(self, vectors: Floats32) -> Floats32:
         return _unit(vectors) if self.alignment is None else self.alignment.texts(vectors)

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cache, cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from saywhere.language.embed import TextEncoder
     from saywhere.models.patchioner.alignment import Alignment
     from saywhere.models.patchioner.answering import RegionAnswerer
+    from saywhere.models.patchioner.matching import Matcher
     from saywhere.models.patchioner.referring import Referrer
     from saywhere.vision.segmenter import Segmenter
 
@@ -253,6 +254,12 @@ def _open_referrer(folder: Path) -> Referrer:
     return Referrer.from_pretrained(folder)
 
 
+def _open_matcher(folder: Path) -> Matcher:
+    from saywhere.models.patchioner.matching import Matcher
+
+    return Matcher.from_pretrained(folder)
+
+
 def _open_segmenter() -> Segmenter:
     from saywhere.vision.segmenter import open_segmenter
 
@@ -273,7 +280,8 @@ def open_eyes(folder: Path, config: SeerConfig, *, encoder: Encoder | None = Non
         from saywhere.models.eye.encoder import open_eye
 
         eye = open_eye(folder / EYE)
-        return EncoderEyes(eye, None, detector, tags, None, Blend(**config.blend), eye.namer, weighting)
+        matcher = cache(partial(_open_matcher, folder / config.matching)) if config.matching else None
+        return EncoderEyes(eye, None, detector, tags, None, Blend(**config.blend), eye.namer, weighting, matcher)
     looking: Any = encoder or open_encoder(config.encoder, config.input_px)
     return EncoderEyes(
         looking,

@@ -34,7 +34,8 @@ class SeerConfig(msgspec.Struct, forbid_unknown_fields=True):
     levels: of captions above objects, such as "scene"; level_writer: the folder of what writes them; both or none.
     level_gap: "memory" or "direct"; level_beams: of their search, 1 for greedy; level_draws: to write them by
     consensus, see `ConsensusConfig`; 0 not to.
-    referring: the folder of the network that finds referring expressions, if there is one; see `Referrer`."""
+    referring: the folder of the network that finds referring expressions, if there is one; see `Referrer`.
+    matching: that of the network that tells photos apart for an eye of ours, if there is one; see `Matcher`."""
 
     name: str
     encoder: str
@@ -60,6 +61,7 @@ class SeerConfig(msgspec.Struct, forbid_unknown_fields=True):
     level_beams: int = 5
     level_draws: int = 0
     referring: str = ""
+    matching: str = ""
     alignment: str = "linear"
     text_encoder: str = ""
     weighting: dict[str, str] = {}
@@ -82,7 +84,7 @@ def read_config(folder: str | Path) -> SeerConfig:
         _check(config)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, InvalidValue, UnknownName) as error:
         raise InvalidFile(path, f"does not describe a seer: {error}") from error
-    for part in (*config.writers.values(), config.answers, config.level_writer, config.referring):
+    for part in (*config.writers.values(), config.answers, config.level_writer, config.referring, config.matching):
         if part:
             limits.inside(folder, part)
     counts = {"pixels of a side": config.input_px, "beams": max(config.beams, config.level_beams)}
@@ -107,6 +109,8 @@ def _check(config: SeerConfig) -> None:
         raise InvalidValue("input_px, beams, no_repeat, draws", "are negative, or not at least 1 where they must be")
     if not config.temperature > 0:
         raise InvalidValue("temperature", f"is {config.temperature}, not above 0")
+    if config.matching and config.encoder != EYE:
+        raise InvalidValue("matching", f"goes with the encoder {EYE!r}, not with {config.encoder!r}")
     _check_levels(config)
     known = [one.name for one in fields(Blend)]
     for name in config.blend:

@@ -1,0 +1,213 @@
+"""How a network that tells photos apart is trained: every photo is nearest to its own captions among all of a batch."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, ClassVar
+
+import msgspec
+import numpy as np
+import torch
+from msgspec import Meta
+from numpy.typing import NDArray
+from torch import Tensor, nn
+from torch.nn import functional
+
+from saywhere.core.errors import InvalidFile, InvalidValue
+from saywhere.core.types import Floats32
+from saywhere.models.common.batches import Movable, padded
+from saywhere.models.common.modes import seeded_dropout
+from saywhere.models.common.recalls import recalls
+from saywhere.models.eye.features import FOUND, FOUND_KIND, EyeFeatures, FoundThings
+from saywhere.models.eye.objective import drawn_patches
+from saywhere.models.patchioner.matching import LEAST_SCORE, MOST_THINGS, Matcher, MatcherConfig, MatchNet
+from saywhere.store import Store
+from saywhere.vision.things import NamedThings
+
+WINDOWS_KIND = "windows of photos"
+WINDOWS_FIELDS = {"windows": "float16", "centres": "float32", "contrast": "float32"}
+_VALIDATION_BATCH = 50
+_THINGS = ("vectors", "boxes_xyxy", "scores")
+_FIRST_SCALE, _LARGEST_SCALE = 30.0, 100.0
+
+
+class MatchingSection(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """[model]: the shape, as `MatcherConfig` describes it; what the data fixes is not in it. captions: of each photo in
+    a step. kept_share: of windows that are read in a step."""
+
+    width: int = 256
+    heads: int = 4
+    layers: int = 2
+    feed_forward: int = 512
+    dropout: float = 0.1
+    captions: Annotated[int, Meta(ge=1)] = 2
+    kept_share: Annotated[float, Meta(gt=0, le=1)] = 0.5
+
+
+class MatchingData(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """[data]: folder: that `saywhere build eye` wrote. windows: what an eye saw of its photos, as `saywhere
+    build matching` writes it. validation: photos among which each is to be found, at most."""
+
+    folder: Path
+    windows: Path
+    validation: Annotated[int, Meta(ge=2)] = 500
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class MatchItem:
+    """One photo. windows, centres, contrast: as `MatchNet` reads them. caption_vectors: (k, d), at least one."""
+
+    windows: Floats32
+    centres: Floats32
+    contrast: Floats32
+    things: NamedThings
+    caption_vectors: Floats32
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class MatchBatch(Movable):
+    """B photos: the six inputs of `MatchNet`, and captions: (B, k, d), k of each, drawn at random."""
+
+    windows: Tensor
+    centres: Tensor
+    contrast: Tensor
+    names: Tensor
+    boxes_xyxy: Tensor
+    scores: Tensor
+    captions: Tensor
+
+    @property
+    def read(self) -> tuple[Tensor, ...]:
+        return self.windows, self.centres, self.contrast, self.names, self.boxes_xyxy, self.scores
+
+
+class MatchItems(Sequence[MatchItem]):
+    """Photos of a split that have captions and were seen."""
+
+    def __init__(self, data: MatchingData, split: str) -> None:
+        self._features, self._windows = EyeFeatures(data.folder, split), Store(data.windows, WINDOWS_KIND)
+        self._found = Store(data.folder / FOUND, FOUND_KIND)
+        every = range(len(self._features))
+        self._rows = [i for i in every if self._features.key(i) in self._windows and self._count(i)]
+        if not self._rows:
+            raise InvalidFile(data.windows, f"has no photo of the split {split!r} that people told of")
+        parts = (self._features.fingerprint, self._windows.fingerprint, self._found.fingerprint)
+        self.fingerprint = "-".join((*parts, str(len(self._rows))))
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def __getitem__(self, index: int) -> MatchItem:  # type: ignore[override]  # one at a time
+        row, key = self._rows[index], self._features.key(self._rows[index])
+        seen = self._windows.by_key(key)
+        found = FoundThings.of_row(self._found.by_key(key)) if key in self._found else FoundThings.none()
+        return MatchItem(
+            np.array(seen["windows"], np.float32),
+            np.array(seen["centres"], np.float32),
+            np.array(seen["contrast"], np.float32),
+            found.named(self._features.name_vectors).surest(MOST_THINGS, LEAST_SCORE),
+            self._features.caption_vectors(row),
+        )
+
+    def _count(self, row: int) -> int:
+        return len(self._features.caption_vectors(row))
+
+
+class MatchTraining(nn.Module):
+    """A network, and how sharply its cosines are read."""
+
+    def __init__(self, network: MatchNet) -> None:
+        super().__init__()
+        self.network = network
+        self.scale = nn.Parameter(torch.tensor(float(np.log(_FIRST_SCALE))))
+
+    def save_pretrained(self, folder: str | Path, *, half: bool = False) -> None:  # noqa: ARG002 - of all that is trained
+        Matcher(self.network).save_pretrained(folder)
+
+
+class MatchingTask:
+    """Photos → vectors by which their captions find them."""
+
+    model_section: ClassVar[type[msgspec.Struct]] = MatchingSection
+    data_section: ClassVar[type[msgspec.Struct]] = MatchingData
+
+    def __init__(self, model: MatchingSection, data: MatchingData) -> None:
+        self._section, self._data = model, data
+        self._train, self._validation = (MatchItems(data, split) for split in ("train", "validation"))
+
+    def build(self, generator: torch.Generator) -> nn.Module:  # noqa: ARG002 - torch's own is seeded too
+        first, section = self._train[0], self._section
+        shape = (section.width, section.heads, section.layers, section.feed_forward, section.dropout)
+        return MatchTraining(MatchNet(MatcherConfig(first.windows.shape[1], len(first.contrast), *shape)))
+
+    def train_items(self) -> MatchItems:
+        return self._train
+
+    def collate(self, items: Sequence[MatchItem], generator: torch.Generator) -> MatchBatch:
+        places = items[0].centres.shape[0]
+        kept = max(1, round(self._section.kept_share * places))
+        rows = drawn_patches(len(items), places, kept, generator).numpy()
+        captions = np.stack([self._drawn(one.caption_vectors, generator) for one in items])
+        return batch_of(items, captions, rows)
+
+    def _drawn(self, vectors: Floats32, generator: torch.Generator) -> Floats32:
+        drawn: Floats32 = vectors[torch.randint(len(vectors), (self._section.captions,), generator=generator).numpy()]
+        return drawn
+
+    def losses(self, model: nn.Module, batch: MatchBatch, generator: torch.Generator) -> Mapping[str, Tensor]:
+        training = _training_of(model)
+        with seeded_dropout(generator, training.network):
+            photos = training.network(*batch.read).float()
+        captions = functional.normalize(batch.captions.float(), dim=-1)
+        scores = training.scale.exp().clamp(max=_LARGEST_SCALE) * torch.einsum("pd,ckd->kpc", photos, captions)
+        own = torch.arange(len(photos), device=photos.device).expand(len(scores), -1)
+        there = functional.cross_entropy(scores.flatten(0, 1), own.flatten())
+        back = functional.cross_entropy(scores.transpose(1, 2).flatten(0, 1), own.flatten())
+        return {"loss": (there + back) / 2, "there": there.detach(), "back": back.detach()}
+
+    def counts(self, batch: MatchBatch) -> Mapping[str, float]:  # noqa: ARG002 - of the protocol
+        """None: a photo's caption is told from those of the others in its batch."""
+        return {}
+
+    def validate(self, model: nn.Module) -> dict[str, float]:
+        """r1, r5, r10: how often a caption finds its photo among the first 1, 5 and 10 of so many. eye_r1, …: by what
+        the eye tells by itself."""
+        network = _training_of(model).network
+        device = next(network.parameters()).device
+        count = min(self._data.validation, len(self._validation))
+        ours, eyes, captions, owners = [], [], [], []
+        for first in range(0, count, _VALIDATION_BATCH):
+            items = [self._validation[i] for i in range(first, min(first + _VALIDATION_BATCH, count))]
+            batch = batch_of(items, np.zeros((len(items), 0, 0), np.float32)).to(device)
+            ours.append(network(*batch.read).float().cpu())
+            eyes.append(functional.normalize(batch.contrast.float(), dim=-1).cpu())
+            for place, item in enumerate(items, first):
+                captions.append(torch.from_numpy(item.caption_vectors))
+                owners += [place] * len(item.caption_vectors)
+        texts = functional.normalize(torch.cat(captions), dim=-1)
+        measures = recalls(torch.cat(ours), texts, owners)
+        return measures | {f"eye_{name}": value for name, value in recalls(torch.cat(eyes), texts, owners).items()}
+
+    def fingerprint(self) -> str:
+        return f"{self._train.fingerprint}-{len(self._train)}-{len(self._validation)}"
+
+
+def batch_of(items: Sequence[MatchItem], captions: Floats32, rows: NDArray[np.int64] | None = None) -> MatchBatch:
+    """rows: (B, kept) the windows that are read; all by default."""
+    windows, centres = (np.stack([getattr(one, name) for one in items]) for name in ("windows", "centres"))
+    if rows is not None:
+        photo = np.arange(len(items))[:, None]
+        windows, centres = np.concatenate([windows[:, :1], windows[:, 1:][photo, rows]], axis=1), centres[photo, rows]
+    most = max(1, *(len(one.things) for one in items))
+    things = (padded([getattr(one.things, name) for one in items], most, 0) for name in _THINGS)
+    contrast = np.stack([one.contrast for one in items])
+    arrays = (torch.from_numpy(part) for part in (windows, centres, contrast))
+    return MatchBatch(*arrays, *things, torch.from_numpy(captions))
+
+
+def _training_of(model: nn.Module) -> MatchTraining:
+    if not isinstance(model, MatchTraining):
+        raise InvalidValue("model", f"is a {type(model).__name__}, not a MatchTraining")
+    return model

@@ -1,0 +1,141 @@
+"""What tells a photo from others: beside what the eye says, windows and things found."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from saywhere.build.matching import PART, MatchingScale, build_matching, install_matching, matching_recipe
+from saywhere.core import Frame
+from saywhere.core.errors import InvalidFile, InvalidValue
+from saywhere.learn.registry import check_sections, make_task
+from saywhere.models.common.recalls import recalls
+from saywhere.models.patchioner.eyes import AlignedView
+from saywhere.models.patchioner.matching import Matcher, MatcherConfig, MatchNet, windows_of
+from saywhere.models.patchioner.seer_config import read_config, save_config
+from saywhere.vision.things import NamedThings
+from saywhere.vision.view import View
+from tests.models import eye_small
+from tests.models.test_patchioner_seer import CONFIG
+
+SHAPE = MatcherConfig(states_size=16, text_size=6, width=8, heads=2, layers=1, feed_forward=8)
+QUIET: Any = lambda *_: None  # noqa: E731 - a progress that says nothing
+
+
+def matcher(seed: int = 0) -> Matcher:
+    torch.manual_seed(seed)
+    network = MatchNet(SHAPE)
+    torch.nn.init.normal_(network.told.weight)
+    return Matcher(network)
+
+
+def seen(seed: int = 0) -> tuple[Any, Any]:
+    rng = np.random.default_rng(seed)
+    return rng.normal(size=(17, 16)).astype(np.float32), rng.normal(size=6).astype(np.float32)
+
+
+def things(count: int) -> NamedThings:
+    boxes = np.tile(np.array([0.1, 0.1, 0.4, 0.5], np.float32), (count, 1))
+    return NamedThings(np.eye(6, dtype=np.float32)[[2] * count], boxes, np.full(count, 0.8, np.float32))
+
+
+def test_before_it_learnt_it_says_what_the_eye_says() -> None:
+    states, contrast = seen()
+    told = Matcher(MatchNet(SHAPE)).vector(states, contrast, things(2))
+    np.testing.assert_allclose(told, contrast / np.linalg.norm(contrast), atol=1e-6)
+
+
+def test_it_reads_windows_and_things_and_how_many_there_are() -> None:
+    states, contrast = seen()
+    ours = matcher()
+    told = [ours.vector(states, contrast, found) for found in (None, things(1), things(2))]
+    told.append(ours.vector(seen(1)[0], contrast, None))
+    for one in told:
+        assert np.linalg.norm(one) == pytest.approx(1, abs=1e-5)
+    for a in range(4):
+        for b in range(a):
+            assert np.abs(told[a] - told[b]).max() > 1e-4
+    np.testing.assert_allclose(told[0], ours.vector(states, contrast, NamedThings.none(6)), atol=1e-6)
+    with pytest.raises(InvalidValue, match="cannot read"):
+        ours.vector(states[:, :4], contrast, None)
+
+
+def test_windows_are_means_with_their_centres() -> None:
+    grid = np.arange(400, dtype=np.float32).reshape(20, 20)
+    states = np.concatenate([[[-1.0]], grid.reshape(-1, 1)]).astype(np.float32)
+    windows, centres = windows_of(states)
+    assert windows.shape == (101, 1)
+    assert windows[0, 0] == -1
+    assert windows[1 + 11, 0] == grid[2:4, 2:4].mean()
+    np.testing.assert_allclose(centres[11], [0.15, 0.15])
+    np.testing.assert_allclose(centres[1], [0.15, 0.05])
+    with pytest.raises(InvalidValue, match="square"):
+        windows_of(states[:-1])
+
+
+def test_it_is_saved_and_opened_and_a_broken_one_is_refused(tmp_path: Path) -> None:
+    states, contrast = seen()
+    ours = matcher()
+    ours.save_pretrained(tmp_path, int8=False)
+    again = Matcher.from_pretrained(tmp_path)
+    np.testing.assert_allclose(again.vector(states, contrast, None), ours.vector(states, contrast, None), atol=1e-2)
+    (tmp_path / "config.json").write_text((tmp_path / "config.json").read_text().replace("width", "wide"))
+    with pytest.raises(InvalidFile, match="wide"):
+        Matcher.from_pretrained(tmp_path)
+
+
+def test_a_view_asks_it_once() -> None:
+    states, contrast = seen()
+    rng = np.random.default_rng(2)
+    patches = rng.normal(size=(4, 4, 6)).astype(np.float32)
+    view = View(Frame.of_grid(4, 4), patches, patches.mean(axis=(0, 1)), states=states, contrast=contrast)
+    asked: list[int] = []
+
+    class Counting(Matcher):
+        def vector(self, states: Any, contrast: Any, found: Any) -> Any:
+            asked.append(len(states))
+            return super().vector(states, contrast, found)
+
+    opened = Counting(matcher().network)
+    aligned = AlignedView(view, matcher=lambda: opened)
+    np.testing.assert_allclose(aligned.contrast(), aligned.contrast())
+    assert len(asked) == 1
+    assert np.abs(aligned.contrast() - AlignedView(view).contrast()).max() > 1e-4
+
+
+def test_a_text_finds_its_photo_by_the_nearest_vector() -> None:
+    photos = torch.eye(4)
+    texts = torch.tensor([[1.0, 0, 0, 0], [0.9, 0.5, 0, 0], [0, 0, 0.2, 0.9]])
+    assert recalls(photos, texts, [0, 1, 2], (1, 2)) == {"r1": pytest.approx(1 / 3), "r2": 1.0}
+
+
+def test_it_learns_to_tell_photos_apart_and_is_put_into_a_model(tmp_path: Path) -> None:
+    folder = tmp_path / "eye-data"
+    eye_small.save_captions(folder, ("train",) * 24 + ("validation",) * 6)
+    scale = MatchingScale(steps=30, batch=12, rate=1e-2, bf16=False)
+    part = build_matching(folder, folder / "eye", tmp_path / "made", scale, QUIET)
+    task: Any = make_task(matching_recipe(folder, tmp_path / "made" / "windows", scale))
+    model = task.build(torch.Generator())
+    before = task.validate(model.eval())
+    assert before["r1"] == before["eye_r1"]
+    model.network.load_state_dict(Matcher.from_pretrained(part).network.state_dict())
+    assert task.validate(model.eval())["r1"] > before["r1"]
+    model_folder = tmp_path / "model"
+    model_folder.mkdir()
+    save_config(model_folder, CONFIG | {"encoder": "eye"})
+    install_matching(part, model_folder)
+    assert read_config(model_folder).matching == PART
+    with pytest.raises(InvalidFile, match="already"):
+        install_matching(model_folder / PART, model_folder)
+    with pytest.raises(InvalidValue, match="goes with the encoder"):
+        save_config(model_folder, CONFIG | {"matching": PART})
+
+
+def test_the_recipe_is_checked_before_work_starts(tmp_path: Path) -> None:
+    recipe = matching_recipe(tmp_path, tmp_path, MatchingScale())
+    _, data = check_sections(recipe, "test")
+    assert data.windows == tmp_path
