@@ -24,8 +24,8 @@ def saliency_measures(
     model: Any, store: Store, most: int, progress: Progress, fixations: Path | None = None
 ) -> dict[str, float]:
     """CC and SIM over at most so many of the store's photos, spread evenly, in percent, and beside them those of the
-    mean map of training photos, which knows nothing of the photo. store: as `saywhere build coco` makes it. fixations: a
-    folder with a picture of each photo, not black where people looked; NSS is measured with it, too."""
+    mean map of training photos, which knows nothing of the photo. store: as `saywhere build coco` makes it. fixations:
+    a folder with a picture of each photo, not black where people looked; NSS is measured with it, too."""
     held_out = _looked_at(store, _HELD_OUT)
     if not held_out:
         raise InvalidFile(store.folder, "has no photo of SALICON's validation part", "name its maps with --saliency")
