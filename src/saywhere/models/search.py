@@ -21,6 +21,9 @@ from torch import Tensor
 
 from saywhere.core.errors import InvalidValue, UnknownName
 
+_FEW = 128
+"""Tokens that nearly always hold a nucleus."""
+
 METHODS = ("greedy", "beam", "nucleus")
 
 
@@ -328,7 +331,7 @@ def _allowed(likely: Tensor, said: Tensor, rules: Rules) -> Tensor:
 
 def _drawn(allowed: Tensor, draws: Tensor, how: GenerationConfig) -> Tensor:
     """(rows, 1) tokens, drawn from the likeliest that together reach `top_p`. draws: (rows,) in [0, 1)."""
-    shares, tokens = (allowed / how.temperature).double().softmax(dim=-1).sort(dim=-1, descending=True, stable=True)
+    shares, tokens = _ranked((allowed / how.temperature).double().softmax(dim=-1), how.top_p)
     # A token is out if the ones before it already reach top_p; so the first is always in.
     shares = shares.masked_fill(shares.cumsum(dim=-1) - shares >= how.top_p, 0)
     reached = shares.cumsum(dim=-1)
@@ -336,3 +339,15 @@ def _drawn(allowed: Tensor, draws: Tensor, how: GenerationConfig) -> Tensor:
     # Rounding may put a draw near 1 behind the last token that is in.
     most = (shares > 0).sum(dim=-1, keepdim=True) - 1
     return tokens.gather(1, place.minimum(most))
+
+
+def _ranked(shares: Tensor, top_p: float) -> tuple[Tensor, Tensor]:
+    """Shares, largest first, and whose they are, of equals the first; at least as many as reach `top_p` together."""
+    if shares.shape[-1] > _FEW:
+        # Sorting a whole vocabulary at every word took a fifth of the time of a caption.
+        tokens = shares.topk(_FEW, dim=-1).indices.sort(dim=-1).values
+        best, order = shares.gather(-1, tokens).sort(dim=-1, descending=True, stable=True)
+        # Who is last among these may be one of several equals, so it must not count.
+        if bool((best[..., :-1].sum(dim=-1) >= top_p).all()):
+            return best, tokens.gather(-1, order)
+    return shares.sort(dim=-1, descending=True, stable=True)
