@@ -15,6 +15,7 @@ from saywhere.models.search import GenerationConfig
 from saywhere.models.tracevlm.decode import rate
 from saywhere.models.tracevlm.examples import answered, asked
 from saywhere.models.tracevlm.small_face import SmallTraceLook, SmallTraceModel
+from saywhere.models.tracevlm.trajectory import Trajectory
 from saywhere.vision.view import Found, View
 from tests.models.tracevlm import small_body as small
 
@@ -99,3 +100,31 @@ def test_an_answer_has_a_probability(look: SmallTraceLook) -> None:
     answer = look.answer("What is this?", Box(0.1, 0.2, 0.5, 0.9))
     assert 0 < answer.probability <= 1
     assert answer.ranked == ((answer.text, answer.probability),)
+
+
+@pytest.mark.parametrize(
+    ("asked_for", "what"),
+    [("Where is the dog?", "the dog"), ("show me a red cup.", "a red cup"), ("where are the two dogs", "the two dogs")],
+)
+def test_who_is_asked_where_something_is_points_at_it(look: SmallTraceLook, asked_for: str, what: str) -> None:
+    talk, heard = look.chat(), list[str]()
+    spoken = talk.stream(asked_for, None, heard.append)
+    assert spoken.regions == tuple(look.find([what]))
+    assert "".join(heard) == spoken.text
+    assert talk.turns == [asked("box", what), answered(spoken.regions[0])]
+    talk.say("what color is it?")
+    assert len(talk.turns) == 4, "it is remembered in what follows"
+
+
+def test_other_questions_stay_what_they_are(look: SmallTraceLook) -> None:
+    talk = look.chat()
+    for said, kept in (
+        ("What is in the photo?", "Describe the image."),
+        ("Describe this picture", "Describe the image."),
+        ("What is in the cup?", "What is in the cup?"),
+        ("Where?", "Where?"),
+    ):
+        talk.say(said)
+        assert talk.turns[-2] == asked("dialogue", kept)
+    talk.say("Where is it from?", Point(0.3, 0.3))
+    assert any(isinstance(part, Trajectory) for part in talk.turns[-2].parts)

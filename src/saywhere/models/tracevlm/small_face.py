@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -13,16 +14,25 @@ from saywhere.core import Box, Grounded, Region, Trace, UnknownName, Word
 from saywhere.core.alignment import WordBoxes
 from saywhere.language.phrases import phrase_spans
 from saywhere.models.common.modes import eval_mode
-from saywhere.models.face import name_of, words_to_find
+from saywhere.models.face import Spoken, name_of, words_to_find
 from saywhere.models.search import GenerationConfig
 from saywhere.models.tracevlm.decode import parse, rate
-from saywhere.models.tracevlm.examples import answered, asked
-from saywhere.models.tracevlm.face import TraceVlmLook, TraceVlmModel
+from saywhere.models.tracevlm.examples import TASKS, answered, asked
+from saywhere.models.tracevlm.face import TraceVlmConversation, TraceVlmLook, TraceVlmModel
 from saywhere.models.tracevlm.small_input import photo_features
 from saywhere.models.tracevlm.small_model import SmallTraceVLM
 from saywhere.vision import PhotoLike, View, read_photo
 
 MOST_TOKENS: Final = 120
+_WHERE = re.compile(
+    r"(?:where(?:'s| is| are)|find|show me|point (?:at|to|out)) (?P<what>[^?.!]*\w)[?.! ]*$", re.IGNORECASE
+)
+_ALL = re.compile(
+    r"(?:describe|tell me about|what(?:'s| is| are| do you see| can you see|) (?:there )?(?:in|on)) "
+    r"(?:the|this) (?:whole )?(?:photo|image|picture)\b|what do you see\b",
+    re.IGNORECASE,
+)
+_HERE = "Here."
 
 
 class SmallTraceModel(TraceVlmModel):
@@ -48,6 +58,9 @@ class SmallTraceLook(TraceVlmLook):
     def caption_task(self, region: Region) -> str:
         """A trace is told along; of anything else it learnt to say what it is."""
         return "caption" if isinstance(region, Trace) else "interpret"
+
+    def chat(self) -> SmallTraceConversation:
+        return SmallTraceConversation(self)
 
     def find(self, texts: Sequence[str]) -> list[Box | None]:
         """A box around what each text names: of the things found, the one whose box the model would likeliest draw.
@@ -76,6 +89,30 @@ class SmallTraceLook(TraceVlmLook):
         for span, box in zip(spans, boxes, strict=True):
             placed[span.first :] = np.nan if box is None else box.xyxy
         return Grounded(tuple(words), WordBoxes(placed))
+
+
+class SmallTraceConversation(TraceVlmConversation):
+    """People ask in their own words for what the small body learnt to do in a few: those are put for theirs."""
+
+    _look: SmallTraceLook
+
+    def _say(self, text: str, region: Region | None, hear: Callable[[str], None] | None) -> Spoken:
+        wanted = _WHERE.match(text.strip()) if region is None else None
+        if wanted is None:
+            return super()._say(
+                TASKS["describe"] if region is None and _ALL.match(text.strip()) else text, region, hear
+            )
+        return self._point_at(wanted["what"], hear)
+
+    def _point_at(self, what: str, hear: Callable[[str], None] | None) -> Spoken:
+        """The box that it would likeliest draw among those of things found: it chooses better than it draws."""
+        (box,) = self._look.find([what])
+        if box is None:
+            return super()._say(f"{TASKS['box']}{what}", None, hear)
+        self.turns = [*self.turns, asked("box", what), answered(box)]
+        if hear is not None:
+            hear(_HERE)
+        return Spoken(_HERE, (box,))
 
 
 def open_small(folder: str | Path, part: str = "") -> SmallTraceModel:
