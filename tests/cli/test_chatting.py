@@ -13,7 +13,8 @@ from typer.testing import CliRunner
 from saywhere import loading
 from saywhere.cli import chatting
 from saywhere.core import Box, Point, Region
-from saywhere.models.face import Look, Spoken
+from saywhere.models.face import Spoken
+from saywhere.models.patchioner.look import SeerLook
 from saywhere.models.patchioner.seer import Seer
 from tests.models.patchioner_seeing import photo
 from tests.models.test_patchioner_why import loud_seer
@@ -47,7 +48,7 @@ def echo(monkeypatch: pytest.MonkeyPatch) -> Echo:
     conversation = Echo()
     monkeypatch.setattr(loading, "load", lambda name: model)
     monkeypatch.setattr(loading, "needed_assets", lambda name, *, texts: ())
-    monkeypatch.setattr(Look, "chat", lambda self: conversation)
+    monkeypatch.setattr(SeerLook, "chat", lambda self: conversation)
     return conversation
 
 

@@ -321,8 +321,8 @@ def test_a_kind_can_be_added_and_is_opened_from_its_folder(tmp_path: Path, monke
     (tmp_path / "config.json").write_text(json.dumps({"model": "mute"}))
     assert saywhere.load(tmp_path) == (tmp_path, "")  # type: ignore[comparison-overlap]
     assert "mute" in registry.known_kinds()
-    kinds = [f"a model of the kind {kind}" for kind in ("mute", "tracevlm", "tracevlm-small")]
-    assert registry.with_skill("chat") == ("saywhere-trace", *kinds)
+    kinds = [f"a model of the kind {kind}" for kind in ("mute", "seer", "tracevlm", "tracevlm-small")]
+    assert registry.with_skill("chat") == ("saywhere-base", "saywhere-trace", *kinds)
     with pytest.raises(InvalidValue, match="already registered"):
         registry.register("mute", "elsewhere:open", ())
     with pytest.raises(InvalidValue, match="not of the form"):

@@ -144,7 +144,7 @@ def test_any_box_is_best_fitted_by_itself(corner: tuple[float, float], size: tup
 def test_a_seer_that_answers_says_so_and_gives_the_network_s_answer() -> None:
     made = answering_seer()
     look = made.look(photo())
-    assert made.skills == ("caption", "ground", "narrate", "answer")
+    assert made.skills == ("caption", "ground", "narrate", "answer", "chat")
     assert look.question_kinds == ("is there a …?",)
     answer = look.answer("is there a cat?")
     [direct] = Answerer(network()).answer([look.places], ["is there a cat?"])

@@ -37,7 +37,7 @@ def chat(
     image = read_first(photo)
     region = region_of(photo, image if pixels else None, (box, point, polygon, trace), mask)
     pointing = Pointing(photo, image.size) if pixels else Pointing(photo)
-    conversation = looked(opened(model, "chat", texts=False), photo, image).chat()
+    conversation = looked(opened(model, "chat"), photo, image).chat()
     for line in _lines():
         try:
             text, again = _pointed(line, pointing)

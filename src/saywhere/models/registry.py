@@ -34,7 +34,7 @@ class ModelKind:
 _KINDS = {
     "seer": ModelKind(
         "saywhere.models.patchioner.seer:open_seer",
-        ("caption", "ground", "narrate", "answer", "segment", "scene", "why"),
+        ("caption", "ground", "narrate", "answer", "segment", "scene", "why", "chat"),
     ),
     "mitr": ModelKind("saywhere.models.mitr.face:open_mitr", ("caption", "ground", "narrate")),
     "oscar": ModelKind("saywhere.models.oscar.face:open_oscar", ("caption", "scene")),

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from saywhere.core import AttentionMap, Grounded, Mask, Narrative
     from saywhere.models.patchioner.answering import RegionAnswerer
     from saywhere.models.patchioner.candidates import Candidates
+    from saywhere.models.patchioner.conversation import SeerConversation
     from saywhere.models.patchioner.grounding import Grounder, PhraseBox
     from saywhere.models.patchioner.referring import Referred
     from saywhere.models.patchioner.seer import Seer
@@ -117,6 +118,14 @@ class SeerLook(Look):
         from saywhere.models.patchioner.answering import places_for
 
         return places_for(self.seer.answerer, self.aligned)
+
+    def chat(self) -> SeerConversation:
+        """A talk about the photo, which remembers what was pointed at."""
+        from saywhere.models.patchioner.conversation import SeerConversation
+
+        if self.seer.parts.answerer is None:
+            self._refuse("chat")
+        return SeerConversation(self)
 
     def answer(self, question: str, region: Region | None = None) -> Answer:
         """The answer to a question about the photo, or about what is pointed at."""

@@ -60,8 +60,8 @@ __all__ = [
 ]
 
 SKILLS = ("caption", "ground", "narrate")
-"""Of every seer; one with an answerer has "answer", too, one that tells where photos are taken "scene", and one whose
-segmenter is in the cache of assets "segment"."""
+"""Of every seer; one with an answerer has "answer" and "chat", too, one that tells where photos are taken "scene", and
+one whose segmenter is in the cache of assets "segment"."""
 RELEASED = "patchioner-released-decoder"
 """What a decoder of the published form calls itself; `released` is opened for it alone."""
 _FEWEST_WORDS = 3
@@ -115,9 +115,9 @@ class Seer:
     @property
     def skills(self) -> tuple[str, ...]:
         """What it can do."""
-        answers = () if self.parts.answerer is None else ("answer",)
+        answers, talks = ((), ()) if self.parts.answerer is None else (("answer",), ("chat",))
         segments = ("segment",) if self._has_segmenter else ()
-        return (*SKILLS, *answers, *segments, *((SCENE,) if SCENE in self.levels else ()))
+        return (*SKILLS, *answers, *segments, *((SCENE,) if SCENE in self.levels else ()), *talks)
 
     @property
     def _has_segmenter(self) -> bool:

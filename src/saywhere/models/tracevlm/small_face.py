@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final
@@ -13,6 +12,7 @@ from PIL import Image
 from saywhere.core import Box, Grounded, Region, Trace, UnknownName, Word
 from saywhere.core.alignment import WordBoxes
 from saywhere.language.phrases import phrase_spans
+from saywhere.language.requests import is_about_the_whole, thing_looked_for
 from saywhere.models.common.modes import eval_mode
 from saywhere.models.face import Spoken, name_of, words_to_find
 from saywhere.models.search import GenerationConfig
@@ -24,14 +24,6 @@ from saywhere.models.tracevlm.small_model import SmallTraceVLM
 from saywhere.vision import PhotoLike, View, read_photo
 
 MOST_TOKENS: Final = 120
-_WHERE = re.compile(
-    r"(?:where(?:'s| is| are)|find|show me|point (?:at|to|out)) (?P<what>[^?.!]*\w)[?.! ]*$", re.IGNORECASE
-)
-_ALL = re.compile(
-    r"(?:describe|tell me about|what(?:'s| is| are| do you see| can you see|) (?:there )?(?:in|on)) "
-    r"(?:the|this) (?:whole )?(?:photo|image|picture)\b|what do you see\b",
-    re.IGNORECASE,
-)
 _HERE = "Here."
 
 
@@ -97,12 +89,11 @@ class SmallTraceConversation(TraceVlmConversation):
     _look: SmallTraceLook
 
     def _say(self, text: str, region: Region | None, hear: Callable[[str], None] | None) -> Spoken:
-        wanted = _WHERE.match(text.strip()) if region is None else None
-        if wanted is None:
-            return super()._say(
-                TASKS["describe"] if region is None and _ALL.match(text.strip()) else text, region, hear
-            )
-        return self._point_at(wanted["what"], hear)
+        if region is not None:
+            return super()._say(text, region, hear)
+        if what := thing_looked_for(text):
+            return self._point_at(what, hear)
+        return super()._say(TASKS["describe"] if is_about_the_whole(text) else text, None, hear)
 
     def _point_at(self, what: str, hear: Callable[[str], None] | None) -> Spoken:
         """The box that it would likeliest draw among those of things found: it chooses better than it draws."""
