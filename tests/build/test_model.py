@@ -91,7 +91,6 @@ def test_a_store_becomes_a_model_and_what_is_done_is_not_done_again(store: Store
     eye = EyeLearner.from_pretrained(tmp_path / "one" / "eye")
     writer = PrefixDecoder.from_pretrained(tmp_path / "one" / WRITER)
     assert writer.config.states_size == eye.eye.config.size
-    assert writer.config.things_size == eye.eye.config.text_size
     weights = [(tmp_path / out / WRITER / "model.safetensors").read_bytes() for out in ("one", "two")]
     assert weights[0] == weights[1]
 

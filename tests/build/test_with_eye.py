@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,14 +13,13 @@ from PIL import Image
 from saywhere.build.with_eye import build_with_eye
 from saywhere.core import Box, InvalidFile, InvalidValue, WholeImage
 from saywhere.language.vocabulary import Vocabulary
-from saywhere.models.eye.encoder import EyeLearner, namer_of
+from saywhere.models.eye.encoder import EyeLearner
 from saywhere.models.patchioner.config import DecoderConfig
 from saywhere.models.patchioner.decoder import PrefixDecoder
 from saywhere.models.patchioner.eyes import Blend, EncoderEyes
 from saywhere.models.patchioner.seer import open_seer
 from saywhere.models.patchioner.seer_config import read_config, save_config
 from saywhere.models.patchioner.tags import Tags
-from saywhere.models.search import GenerationConfig
 from saywhere.vision.eye import Eye, EyeConfig, EyeEncoder, EyeNet, TrunkNet
 from saywhere.vision.focus import FocusConfig, FocusNet
 from saywhere.vision.runtime import open_runtime
@@ -81,37 +79,6 @@ def test_the_new_model_sees_with_the_eye_and_keeps_memory_and_writers(parts: dic
         assert whole.text
         assert part.text
         assert look.word_score(Box(0, 0, 0.5, 0.5), part.text, 0).word == part.text.split()[0]
-
-
-def test_a_writer_reads_what_the_detector_found_and_why_tells_it_apart(parts: dict[str, Path], tmp_path: Path) -> None:
-    """Only where the text is about the whole photo, and only from a detector."""
-    words = Vocabulary.of_words(["a red cat", "a green dog"])
-    shape = DecoderConfig(len(words), SIZE, width=8, layers=1, heads=2, feed_forward=8, max_words=6)
-    shape = replace(shape, states_size=24, things_size=SIZE)
-    writer = PrefixDecoder.fresh(shape, words, 0)
-    torch.nn.init.normal_(writer.blocks[0].look.out.weight)
-    writer.save_pretrained(tmp_path / "reader")
-    out = tmp_path / "out"
-    build_with_eye(parts["base"], parts["eye"], {"looking": tmp_path / "reader"}, out)
-    eye = learner()
-    named = EncoderEyes(
-        encoder(eye, tmp_path / "cache"), None, ThingFinder(), Tags.from_pretrained(out / "tags"), namer=namer_of(eye)
-    )
-    image = Image.fromarray(np.random.default_rng(0).integers(0, 255, (40, 40, 3), dtype=np.uint8))
-    regions = [WholeImage(), Box(0, 0, 0.5, 0.5)]
-    scores = {}
-    for name, eyes in (("told", named), ("not told", replace(named, namer=None))):
-        look = open_seer(out, "looking", eyes=eyes).look(image)
-        scores[name] = [one.score for one in look.captions(regions, GenerationConfig())]
-        if name == "told":
-            caption = look.captions(regions, GenerationConfig())[0].text
-            score = look.word_score(regions[0], caption, 1)
-            told = float(
-                score(score.features[None], torch.ones(1, len(score.features)).bool(), torch.zeros(1))[0].detach()
-            )
-            assert abs(told - score.without_names()) > 1e-4
-    assert abs(scores["told"][0] - scores["not told"][0]) > 1e-4
-    assert scores["told"][1] == pytest.approx(scores["not told"][1], abs=1e-5)
 
 
 def test_the_whole_photo_has_the_vector_that_the_eye_gives_it(tmp_path: Path) -> None:

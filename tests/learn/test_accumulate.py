@@ -108,7 +108,7 @@ TASKS: dict[str, tuple[Callable[[Path], None], dict[str, Any], dict[str, Any]]] 
     ),
     "patchioner-photo-writer": (
         _told_photos,
-        {"captions": 2, "boxes": 1, "dropout": 0.0, "shift": 0.0, "named": 1.0, "unaided": 0.0, "kept_share": 1.0},
+        {"captions": 2, "boxes": 1, "dropout": 0.0, "shift": 0.0, "named": 1.0},
         {"eye": "eye", "decoder": "decoder"},
     ),
     "tracevlm": (_instructions, TRACEVLM, {}),

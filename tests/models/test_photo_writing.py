@@ -2,28 +2,24 @@
 
 from __future__ import annotations
 
-import shutil
-from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 
-from saywhere.core.errors import InvalidFile, InvalidValue
+from saywhere.core.errors import InvalidValue
 from saywhere.learn import train
 from saywhere.learn.recipe import parse_recipe
 from saywhere.learn.records import Validated
-from saywhere.models.eye.features import FOUND
 from saywhere.models.eye.objective import thinned_patches
-from saywhere.models.patchioner.decoder import GenerationConfig, PhotoStates, PhotoThings, PrefixDecoder
+from saywhere.models.patchioner.decoder import GenerationConfig, PhotoStates, PrefixDecoder
 from saywhere.models.patchioner.photo_texts import drawn_evenly
 from saywhere.models.patchioner.photo_writing import PhotoWriterData, PhotoWriterSection, PhotoWriterTask, seen_texts
 from tests.models import eye_small
 from tests.models.patchioner_small import decoder, vectors
 
-STATES, THINGS = 6, 5
+STATES = 6
 
 
 def attending() -> PrefixDecoder:
@@ -191,53 +187,3 @@ def test_boxes_of_rare_kinds_are_drawn_before_the_second_of_a_common_one() -> No
         assert 9 in drawn[:2]
         assert len(set(drawn)) == 3
     assert drawn_evenly([0], 3, torch.Generator()) == [0, None, None]
-
-
-def things(read: Sequence[bool], score: float = 0.9) -> PhotoThings:
-    rng = torch.Generator().manual_seed(5)
-    names = torch.nn.functional.normalize(torch.randn(1, 2, THINGS, generator=rng), dim=-1)
-    boxes = torch.tensor([[[0.1, 0.1, 0.5, 0.5], [0.2, 0.6, 0.9, 0.9]]])
-    return PhotoThings(names, boxes, torch.tensor([[score, 0.0]]), torch.tensor(list(read)))
-
-
-def test_texts_of_the_whole_read_what_was_found_and_others_do_not() -> None:
-    model, rows, read = decoder(states_size=STATES, things_size=THINGS), vectors(2), photo(2)
-
-    def scores(found: PhotoThings | None) -> list[float]:
-        return [one.score for one in model.write(rows, photo_states=replace(read, things=found))]
-
-    unaided, aided = scores(None), scores(things([True, False]))
-    assert abs(aided[0] - unaided[0]) > 1e-4
-    assert aided[1] == pytest.approx(unaided[1], abs=1e-5)
-    assert scores(things([True, True], score=0.0)) == pytest.approx(unaided, abs=1e-5), "padding is no thing"
-    assert abs(scores(things([True, False], score=0.3))[0] - aided[0]) > 1e-5, "how sure it is counts"
-
-
-def test_a_decoder_that_reads_things_is_saved_and_drawn_from(tmp_path: Path) -> None:
-    model, read = decoder(states_size=STATES, things_size=THINGS), replace(photo(2), things=things([True, False]))
-    model.save_pretrained(tmp_path)
-    again = PrefixDecoder.from_pretrained(tmp_path)
-    drawn = [one.draw(vectors(2), 3, GenerationConfig("nucleus"), photo_states=read) for one in (model, again)]
-    assert drawn[0] == drawn[1]
-    with pytest.raises(InvalidValue, match="hidden states"):
-        decoder(things_size=THINGS)
-
-
-def test_what_was_found_is_learnt_from_but_not_always_told(folder: Path, tmp_path: Path) -> None:
-    copied = tmp_path / "without-things"
-    shutil.copytree(folder, copied, ignore=shutil.ignore_patterns(FOUND))
-    with pytest.raises(InvalidFile, match="no things found"):
-        PhotoWriterTask(PhotoWriterSection(things=True), data(copied))
-    section = PhotoWriterSection(things=True, captions=2, boxes=1, kept_share=0.5, unaided=0.5, dropout=0.0)
-    task = PhotoWriterTask(section, data(folder))
-    generator = torch.Generator().manual_seed(0)
-    batch = task.collate([task.train_items()[i] for i in range(8)], generator)
-    assert batch.found is not None
-    unaided = (batch.found.scores == 0).all(dim=1).float().mean()
-    assert 0 < unaided < 1
-    model = task.build(generator)
-    for block in model.decoder.blocks:
-        torch.nn.init.normal_(block.look.out.weight)
-    task.losses(model, batch, generator)["loss"].backward()
-    assert model.decoder.things.name.weight.grad.abs().sum() > 0
-    assert all(one.grad is None for one in model.eye.parameters())

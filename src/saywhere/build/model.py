@@ -64,7 +64,7 @@ class ModelSettings:
 @dataclass(frozen=True, slots=True)
 class FrozenParts:
     """What a model is built on and does not learn. trunk: of the eye, from pixels to hidden states and colours;
-    trunk_about: what these depend on. detector: what finds the things that writers and answers read."""
+    trunk_about: what these depend on. detector: what finds the things that answers and matching read."""
 
     trunk: Runtime
     trunk_about: dict[str, Any]
@@ -129,8 +129,7 @@ def _check_labels(store: Store, settings: ModelSettings) -> None:
 
 def eye_recipe(features: Path, decoder: Path, settings: ModelSettings) -> Recipe:
     """recipes/eye-and-writer.toml for these folders."""
-    model: dict[str, Any] = {"captions": 4, "boxes": 5, "named": 0.25, "smoothing": 0.0, "things": True}
-    model["eye"] = dict(settings.eye)
+    model = {"captions": 4, "boxes": 5, "named": 0.25, "smoothing": 0.0, "eye": dict(settings.eye)}
     data = {"folder": str(features), "decoder": str(decoder)}
     return _side_by_side("the eye and its writer", model, data, settings.steps, settings)
 
@@ -138,15 +137,7 @@ def eye_recipe(features: Path, decoder: Path, settings: ModelSettings) -> Recipe
 def around_recipe(features: Path, learnt: Path, settings: ModelSettings) -> Recipe:
     """recipes/surroundings.toml for these folders. learnt: a writer, with its eye."""
     eye = dict(settings.eye) | {"surroundings": 0.4}
-    model = {
-        "captions": 4,
-        "boxes": 5,
-        "named": 0.25,
-        "smoothing": 0.0,
-        "surroundings": True,
-        "things": True,
-        "eye": eye,
-    }
+    model = {"captions": 4, "boxes": 5, "named": 0.25, "smoothing": 0.0, "surroundings": True, "eye": eye}
     data = {"folder": str(features), "eye": str(learnt / EYE_FOLDER), "decoder": str(learnt)}
     return _side_by_side("the eye, its writer and surroundings", model, data, settings.around_steps, settings)
 

@@ -26,7 +26,7 @@ def eye(
     ] = "f32",
 ) -> None:
     """Look at every photo of a COCO store once, with the trunk of the eye, for `saywhere train recipes/eye.toml`; and
-    with the detector, for writers that read what it found.
+    with the detector, for answers and for what tells photos apart.
 
     A thousand photos take 160 MB. After an interruption the same command goes on.
     """

@@ -19,7 +19,6 @@ class DecoderConfig:
     max_words: pieces of the longest text. prompt_words: pieces of the longest prompt; 0 if it never learnt any.
     extra_size: numbers in a second vector (detector scores, say) that takes one more place; 0 if there is none.
     states_size: numbers in each hidden state of the photo that it attends to; 0 if it reads the vector alone.
-    things_size: numbers in the name of each thing found that it attends to beside them; 0 if it reads no things.
     dropout: on embeddings and on what each layer adds.
     """
 
@@ -34,18 +33,15 @@ class DecoderConfig:
     prompt_words: int = 0
     extra_size: int = 0
     states_size: int = 0
-    things_size: int = 0
     dropout: float = 0.1
 
     def __post_init__(self) -> None:
         for name in _COUNTS:
             if getattr(self, name) < 1:
                 raise InvalidValue(f"decoder config {name}", f"is {getattr(self, name)}, not a positive number")
-        for name in ("prompt_words", "extra_size", "states_size", "things_size"):
+        for name in ("prompt_words", "extra_size", "states_size"):
             if getattr(self, name) < 0:
                 raise InvalidValue(f"decoder config {name}", f"is {getattr(self, name)}, which is negative")
-        if self.things_size and not self.states_size:
-            raise InvalidValue("decoder config things_size", "is for decoders that attend to hidden states too")
         if not 0 <= self.dropout < 1:
             raise InvalidValue("decoder config dropout", f"is {self.dropout}, not in [0, 1)")
         if self.width % self.heads:

@@ -2,15 +2,14 @@
 
 It reads: the vector as k places, a second vector if it has one, a prompt if there is one, the begin of the text, the
 text. It says the next piece at every place from the begin on. One that was made for it also attends to hidden states of
-the photo, most to those of the region that the vector stands for; and, where a text is about the whole photo, to the
-things that a detector found in it.
+the photo, most to those of the region that the vector stands for.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import torch
@@ -20,12 +19,12 @@ from torch.nn import functional
 
 from saywhere.core.errors import InvalidFile, InvalidValue, UnknownName
 from saywhere.language.vocabulary import BEGIN_ID, END_ID, FIRST_PIECE_ID, PAD_ID, Vocabulary
-from saywhere.models.common.batches import Movable, Packed
+from saywhere.models.common.batches import Packed
 from saywhere.models.common.kv_cache import KVCache
 from saywhere.models.common.modes import eval_mode, seeded
 from saywhere.models.folder import built, load_part, save_part
 from saywhere.models.patchioner.config import DecoderConfig
-from saywhere.models.patchioner.layers import DecoderBlock, PhotoKeys, ThingReader, as_vectors, initialise, unit
+from saywhere.models.patchioner.layers import DecoderBlock, PhotoKeys, as_vectors, initialise, unit
 from saywhere.models.search import (
     GREEDY,
     GenerationConfig,
@@ -50,41 +49,16 @@ _LEAST_WEIGHT = 0.02
 """What lies outside a region is still seen, by this much of what lies in it."""
 
 
-_UNSEEN = -1e4
-"""Added to the score of attention to what is not to be read."""
-MOST_THINGS, LEAST_SCORE = 12, 0.1
-"""Things found that are read: the surest, if they are at least as sure as that."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class PhotoThings(Movable):
-    """Things found in photos, at most m in each. names: (photos, m, d) of length 1. boxes_xyxy: (photos, m, 4)
-    fractions. scores: (photos, m); 0 where there is none. read: (texts,) whether a text is about all of them, as one
-    about the whole photo is."""
-
-    names: Tensor
-    boxes_xyxy: Tensor
-    scores: Tensor
-    read: Tensor
-
-    def bias(self) -> Tensor:
-        """(texts, m) what is added to scores of attention."""
-        each = len(self.read) // len(self.scores)
-        there = (self.scores > 0).repeat_interleave(each, dim=0) & self.read[:, None]
-        return torch.where(there, 0.0, _UNSEEN)
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class PhotoStates:
     """Photos to attend to, each for equally many texts, side by side.
 
     states: (photos, 1 + n, s) hidden states, the whole first. weights: (texts, n), how much each patch counts for each
-    text; at least 0, of any scale. things: found in them, for decoders that read these too.
+    text; at least 0, of any scale.
     """
 
     states: Tensor
     weights: Tensor
-    things: PhotoThings | None = None
 
     def bias(self) -> Tensor:
         """(texts, 1 + n) what is added to scores of attention: 0 for the whole and where a text's weight is most."""
@@ -93,9 +67,7 @@ class PhotoStates:
 
     def rows(self, group: Sequence[int]) -> PhotoStates:
         """The same photo for some of its texts."""
-        rows = list(group)
-        things = None if self.things is None else replace(self.things, read=self.things.read[rows])
-        return PhotoStates(self.states, self.weights[rows], things)
+        return PhotoStates(self.states, self.weights[list(group)])
 
 
 class PrefixDecoder(nn.Module):
@@ -117,7 +89,6 @@ class PrefixDecoder(nn.Module):
             DecoderBlock(config.width, config.heads, config.feed_forward, config.dropout, config.states_size)
             for _ in range(config.layers)
         )
-        self.things = ThingReader(config.things_size, config.states_size) if config.things_size else None
         self.norm = nn.LayerNorm(config.width)
         self.drop = nn.Dropout(config.dropout)
         initialise(self, config.layers)
@@ -164,12 +135,9 @@ class PrefixDecoder(nn.Module):
             raise InvalidValue("reading", f"this decoder was made for {expected}")
         if photo_states is None:
             return [None] * len(self.blocks)
-        states, bias, things = photo_states.states, photo_states.bias(), photo_states.things
-        if self.things is not None and things is not None:
-            read = self.things(things.names, things.boxes_xyxy, things.scores)
-            states, bias = torch.cat([states, read.to(states.dtype)], dim=1), torch.cat([bias, things.bias()], dim=1)
+        bias = photo_states.bias()
         looks = [block.look for block in self.blocks if isinstance(block, DecoderBlock) and block.look is not None]
-        return [look.photo(states, bias) for look in looks]
+        return [look.photo(photo_states.states, bias) for look in looks]
 
     def loss(
         self,

@@ -73,7 +73,8 @@ class MatchNet(nn.Module):
         self, windows: Tensor, centres: Tensor, contrast: Tensor, names: Tensor, boxes_xyxy: Tensor, scores: Tensor
     ) -> Tensor:
         """(B, d) of length 1. windows: (B, 1 + n, states_size), the whole first. centres: (B, n, 2) fractions.
-        contrast: (B, d), what the eye tells by itself. names, boxes_xyxy, scores: (B, m, …), as in `PhotoThings`."""
+        contrast: (B, d), what the eye tells by itself. names, boxes_xyxy, scores: (B, m, …), of things; a
+        score of 0 where there is none."""
         seen = self.state(windows)
         placed = torch.cat([seen[:, :1], seen[:, 1:] + self.where(2 * centres - 1)], dim=1)
         things = self.things(names, boxes_xyxy, scores)

@@ -20,24 +20,12 @@ from saywhere.core.types import Floats32
 from saywhere.language.surroundings import surroundings_in
 from saywhere.language.vocabulary import BEGIN_ID, END_ID, Vocabulary, plain_words
 from saywhere.models.common.batches import Movable, padded
-from saywhere.models.eye.features import (
-    CAPTIONS,
-    CAPTIONS_KIND,
-    FOUND,
-    FOUND_KIND,
-    EyeFeatures,
-    EyeItem,
-    FoundThings,
-    RegionNames,
-)
+from saywhere.models.eye.features import CAPTIONS, CAPTIONS_KIND, EyeFeatures, EyeItem, RegionNames
 from saywhere.models.eye.objective import EyeBatch
-from saywhere.models.patchioner.decoder import LEAST_SCORE, MOST_THINGS, PhotoThings
 from saywhere.store import Store
-from saywhere.store.index import INDEX
 
 WHOLE = -2
 _ARTICLE = re.compile(r"an? ")
-_FOUND_PARTS = ("kinds", "boxes_xyxy", "scores")
 _WINDOW = (2, 14)
 """Patches along a side of the part of surroundings that is put into words."""
 
@@ -63,35 +51,12 @@ NOTHING = RegionNameIds((0.0, 0.0, 1.0, 1.0), [[]], -1)
 @dataclass(frozen=True, slots=True, eq=False)
 class PhotoTexts:
     """One photo and its texts. captions: ids of each. region_names: boxes with their names. surroundings: what the
-    captions say of them. found: what a detector found."""
+    captions say of them."""
 
     photo: EyeItem
     captions: list[list[int]]
     region_names: list[RegionNameIds]
     surroundings: list[SurroundingIds]
-    found: FoundThings
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class FoundBatch(Movable):
-    """Things found in B photos, at most m in each. kinds: (B, m) numbers of names. boxes_xyxy: (B, m, 4). scores:
-    (B, m), 0 where there is none."""
-
-    kinds: Tensor
-    boxes_xyxy: Tensor
-    scores: Tensor
-
-    @classmethod
-    def of(cls, things: Sequence[FoundThings]) -> FoundBatch:
-        """The surest of them, as a decoder reads them."""
-        sure = [min(MOST_THINGS, int((one.scores >= LEAST_SCORE).sum())) for one in things]
-        most = max(1, *sure)
-        parts = ([getattr(one, name)[:count] for one, count in zip(things, sure, strict=True)] for name in _FOUND_PARTS)
-        return cls(*(padded(some, most, 0) for some in parts))
-
-    def things(self, name_vectors: Tensor, read: Tensor) -> PhotoThings:
-        """name_vectors: (names, d) of length 1. read: (texts,), see `PhotoThings`."""
-        return PhotoThings(name_vectors[self.kinds], self.boxes_xyxy, self.scores, read)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -102,7 +67,7 @@ class PhotoTextBatch(Movable):
     whole photo. is_whole: (B * k,). classes: (B * k,), which a detector would have named; −1 for none.
     words: (B * k, t) ids with begin and end; padding alone where there is no text. known: what an eye that learns
     beside is taught. surroundings: (B,) the kind that the last text of each photo is about, whose cells are not known
-    before the photo is seen; −1 for none. found: (B, m) what a detector found, for decoders that read it.
+    before the photo is seen; −1 for none.
     """
 
     trunk_states: Tensor
@@ -112,7 +77,6 @@ class PhotoTextBatch(Movable):
     words: Tensor
     known: EyeBatch | None = None
     surroundings: Tensor | None = None
-    found: FoundBatch | None = None
 
 
 class PhotoTextItems:
@@ -121,14 +85,11 @@ class PhotoTextItems:
     def __init__(self, folder: Path, split: str, vocabulary: Vocabulary, most_words: int) -> None:
         self._features, self._captions = EyeFeatures(folder, split), Store(folder / CAPTIONS, CAPTIONS_KIND)
         self._vocabulary, self._most_words = vocabulary, most_words
-        self.has_found = (folder / FOUND / INDEX).exists()
-        self._found = Store(folder / FOUND, FOUND_KIND) if self.has_found else None
         self._kinds = {name: number for number, name in enumerate(self._features.names)}
         self._rows = [i for i in range(len(self._features)) if self._features.key(i) in self._captions]
         if not self._rows:
             raise InvalidFile(folder, f"has no photo of the split {split!r} that people told of")
-        found = "" if self._found is None else f"-{self._found.fingerprint}"
-        self.fingerprint = f"{self._features.fingerprint}-{self._captions.fingerprint}{found}"
+        self.fingerprint = f"{self._features.fingerprint}-{self._captions.fingerprint}"
 
     def __len__(self) -> int:
         return len(self._rows)
@@ -149,7 +110,6 @@ class PhotoTextItems:
                 for text in kept["captions"]
                 for one in surroundings_in(plain_words(text))
             ],
-            self._things(self._features.key(row)),
         )
 
     @property
@@ -161,11 +121,6 @@ class PhotoTextItems:
         """Of each photo, without reading what the trunk gave."""
         for row in self._rows:
             yield [self._ids(text) for text in self._captions.by_key(self._features.key(row))["captions"]]
-
-    def _things(self, key: str) -> FoundThings:
-        if self._found is None or key not in self._found:
-            return FoundThings.none()
-        return FoundThings.of_row(self._found.by_key(key))
 
     def _kind(self, region_names: RegionNames) -> int:
         return self._kinds.get(_ARTICLE.sub("", region_names.texts[0], count=1), -1)

@@ -10,18 +10,16 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, ClassVar
+from typing import ClassVar
 
 import msgspec
 import numpy as np
 import torch
-from msgspec import Meta
 from torch import Tensor, nn
 
-from saywhere.core.errors import InvalidFile, InvalidValue
+from saywhere.core.errors import InvalidValue
 from saywhere.models.eye.encoder import EyeLearner
-from saywhere.models.eye.features import FoundThings
-from saywhere.models.eye.objective import drawn_patches, thinned, thinned_patches
+from saywhere.models.eye.objective import thinned
 from saywhere.models.eye.surroundings import surroundings_loss
 from saywhere.models.eye.task import EyeData, EyeSection, EyeTask, learner_of
 from saywhere.models.patchioner.decoder import DecoderConfig, PhotoStates, PrefixDecoder
@@ -29,7 +27,6 @@ from saywhere.models.patchioner.layers import unit
 from saywhere.models.patchioner.photo_texts import (
     NOTHING,
     WHOLE,
-    FoundBatch,
     PhotoTextBatch,
     PhotoTextItems,
     PhotoTexts,
@@ -57,9 +54,7 @@ class PhotoWriterSection(msgspec.Struct, frozen=True, forbid_unknown_fields=True
     box's class is told by its vector, as a detector's name would, `loudness` times as loud as what the eye sees.
     eye: how the eye learns beside; without this table it stands still. words: how much the words count beside what the
     eye learns by itself. surroundings: whether a part of what lies around things is put into words too, where the eye
-    that learns takes it to be. things: whether texts of the whole photo read what a detector found, too; of a photo in
-    so many (unaided) they do not, so that it is not missed where there is no detector. kept_share: of patches that an
-    eye which stands still reads in a step.
+    that learns takes it to be.
     """
 
     eye: EyeSection | None = None
@@ -73,9 +68,6 @@ class PhotoWriterSection(msgspec.Struct, frozen=True, forbid_unknown_fields=True
     named: float = 0.5
     loudness: float = 3.0
     surroundings: bool = False
-    things: bool = False
-    unaided: float = 0.15
-    kept_share: Annotated[float, Meta(gt=0, le=1)] = 1.0
 
     def __post_init__(self) -> None:
         if self.surroundings and self.eye is None:
@@ -119,15 +111,11 @@ class PhotoWriterTask:
             PhotoTextItems(data.folder, split, start.vocabulary, start.config.max_words)
             for split in ("train", "validation")
         )
-        if model.things and not self._train.has_found:
-            raise InvalidFile(data.folder, "has no things found", "run `saywhere build eye` with --things")
         self._eye_task = None if model.eye is None else EyeTask(model.eye, EyeData(folder=data.folder))
 
     def build(self, generator: torch.Generator) -> nn.Module:
         eye = self._eye(generator)
         shape = self._start.config.to_dict() | {"states_size": eye.eye.config.size, "dropout": self._section.dropout}
-        if self._section.things:
-            shape["things_size"] = eye.eye.config.text_size
         seed = int(torch.randint(2**31, (), generator=generator))
         decoder = PrefixDecoder.fresh(DecoderConfig.from_dict(shape), self.vocabulary, seed)
         if self._start.config.states_size not in (0, eye.eye.config.size):
@@ -182,9 +170,6 @@ class PhotoWriterTask:
                 kinds.append(-1)
                 texts.append(around[number].phrase)
         batch = text_batch_of(items, cells, kinds, texts)
-        if self._section.things:
-            aided = torch.rand(len(items), generator=generator) >= self._section.unaided
-            batch = replace(batch, found=found_in(items, aided.tolist()))
         if around is None:
             return batch
         return replace(batch, surroundings=torch.tensor([one.kind for one in around]))
@@ -194,10 +179,8 @@ class PhotoWriterTask:
         parts: dict[str, Tensor] = {}
         rows = None
         if batch.known is None or self._eye_task is None:
-            rows = self._kept_patches(batch.trunk_states, generator)
-            kept = batch.trunk_states if rows is None else thinned_patches(batch.trunk_states, rows)
             with torch.no_grad():
-                seen = writer.eye(kept)
+                seen = writer.eye(batch.trunk_states)
         else:
             rows = self._eye_task.drawn_patches(len(batch.trunk_states), generator).to(batch.trunk_states.device)
             thin = thinned(batch.known, rows)
@@ -210,19 +193,13 @@ class PhotoWriterTask:
         vectors, photo_states = seen_texts(writer.eye, seen, batch, self._section.loudness, rows)
         noise = torch.randn(vectors.shape, generator=generator).to(vectors)
         shifted = unit(vectors) + self._section.shift * noise
-        texts = (batch.words != 0).any(dim=1)
-        if not texts.any():
+        kept = (batch.words != 0).any(dim=1)
+        if not kept.any():
             return {"loss": writer.decoder.words.weight.sum() * 0, **parts}
         said = writer.decoder.loss(shifted, batch.words, None, self._section.smoothing, photo_states)
         if not parts:
             return {"loss": said}
         return {**parts, "loss": parts["loss"] + self._section.words * said, "said": said.detach()}
-
-    def _kept_patches(self, trunk_states: Tensor, generator: torch.Generator) -> Tensor | None:
-        """(B, kept) the patches that an eye which stands still reads; None for all."""
-        photos, patches = trunk_states.shape[0], trunk_states.shape[1] - 1
-        kept = max(1, round(self._section.kept_share * patches))
-        return None if kept == patches else drawn_patches(photos, patches, kept, generator).to(trunk_states.device)
 
     def counts(self, batch: PhotoTextBatch) -> Mapping[str, float]:
         if self._eye_task is not None and batch.known is not None:
@@ -257,8 +234,7 @@ class PhotoWriterTask:
             item.captions[i] if i < len(item.captions) else [] for item in items for i in range(_CAPTIONS_MEASURED)
         ]
         even = np.full((side, side), 1 / side**2, np.float32)
-        batch = text_batch_of(items, [even] * len(texts), [WHOLE] * len(texts), texts)
-        return replace(batch, found=found_in(items, [True] * len(items))) if self._section.things else batch
+        return text_batch_of(items, [even] * len(texts), [WHOLE] * len(texts), texts)
 
     def _box_batch(self, items: Sequence[PhotoTexts]) -> PhotoTextBatch:
         side = self._cell_grid(items[0])
@@ -290,13 +266,7 @@ def seen_texts(
     vectors = torch.where(batch.is_whole.view(photos, each, 1), unit(wholes.float()), unit(means.float())).flatten(0, 1)
     names = eye.name_vectors[batch.classes.clamp(min=0)] * (batch.classes >= 0)[:, None]
     vectors = unit(vectors + loudness * names)
-    things = None if batch.found is None else batch.found.things(eye.name_vectors, batch.is_whole)
-    return vectors, PhotoStates(seen.states, by_patch.sum(dim=3).flatten(0, 1), things)
-
-
-def found_in(items: Sequence[PhotoTexts], aided: Sequence[bool]) -> FoundBatch:
-    """What was found in photos; nothing in those that are read unaided."""
-    return FoundBatch.of([item.found if one else FoundThings.none() for item, one in zip(items, aided, strict=True)])
+    return vectors, PhotoStates(seen.states, by_patch.sum(dim=3).flatten(0, 1))
 
 
 def writer_of(model: nn.Module) -> PhotoWriter:

@@ -76,7 +76,7 @@ class WordScore:
         # Of the whole photo an eye has a vector of its own; what lies between it and the mean of patches stays.
         between = seen.vectors([region]) - seen.weighed(weights, [region])
         self.offset = torch.from_numpy(between) if seen.alignment is None else None
-        self._seen, self._region = seen if reads_photos(self.writer) else None, region
+        self._seen = seen if reads_photos(self.writer) else None
         self.weights = flat[self.cells]
         self.basis, spanned = torch.linalg.qr((patches - self.average)[self.cells].T)
         self.features = spanned.T.contiguous()
@@ -128,30 +128,28 @@ class WordScore:
             return None
         with torch.no_grad():
             vectors = self.vectors((self.weights @ self.features)[None], self.silent)
-            return float(self._score(vectors, self.weights[None], told=False)[0])
+            return float(self._score(vectors, self.weights[None])[0])
 
-    def _score(self, vectors: Tensor, shares: Tensor, *, told: bool = True) -> Tensor:
-        """(n,) from (n, d) vectors; shares: (n, r), how much each patch counts for each. told: whether the writer reads
-        what the detector found."""
+    def _score(self, vectors: Tensor, shares: Tensor) -> Tensor:
+        """(n,) from (n, d) vectors; shares: (n, r), how much each patch counts for each."""
         closed = vectors if self.gap is None else remembered(vectors, self.gap)
         word = self._target_word
         read = torch.tensor(word.read, device=self.writer.device).expand(len(closed), -1)
         said = torch.tensor(word.pieces, device=self.writer.device)
         with_gradients = torch.is_grad_enabled()
         with eval_mode(self.writer), torch.set_grad_enabled(with_gradients):
-            states = self.writer.read(closed.to(self.writer.device), read, None, self._photo_states(shares, told=told))
+            states = self.writer.read(closed.to(self.writer.device), read, None, self._photo_states(shares))
             states = states[:, -len(word.pieces) :]
             likely = self.writer.say(states).log_softmax(dim=-1)
         each = likely.gather(2, (said - END_ID).expand(len(closed), -1)[:, :, None])
         return each.sum(dim=(1, 2))
 
-    def _photo_states(self, shares: Tensor, *, told: bool) -> PhotoStates | None:
+    def _photo_states(self, shares: Tensor) -> PhotoStates | None:
         if self._seen is None:
             return None
         weights = torch.zeros(len(shares), self.grid[0] * self.grid[1])
         weights[:, self.cells] = shares.detach().float()
-        regions = [self._region] * len(shares) if told else ()
-        return photo_states_of(self._seen, weights.view(-1, *self.grid).numpy(), regions)
+        return photo_states_of(self._seen, weights.view(-1, *self.grid).numpy())
 
 
 def remembered(vectors: Tensor, gap: MemoryGap) -> Tensor:

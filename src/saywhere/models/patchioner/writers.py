@@ -23,7 +23,7 @@ from saywhere.core.types import Floats32
 from saywhere.language.coco_aliases import classes_named
 from saywhere.models.face import check_level
 from saywhere.models.patchioner.consensus import ConsensusConfig, InverseFrequency, consensus
-from saywhere.models.patchioner.decoder import LEAST_SCORE, MOST_THINGS, PhotoStates, PhotoThings, PrefixDecoder
+from saywhere.models.patchioner.decoder import PhotoStates, PrefixDecoder
 from saywhere.models.patchioner.eyes import AlignedView, is_scene
 from saywhere.models.patchioner.memory import Direct, Gap, MemoryBank, Projected
 from saywhere.models.search import GenerationConfig, Writer, Written
@@ -144,7 +144,7 @@ class MemoryWriter:
         self, seen: AlignedView, vectors: Floats32, regions: Sequence[Region], how: Generation, level: str
     ) -> list[Caption]:
         decoder = self.at(level).decoder
-        photo_states = photo_states_of(seen, seen.weights(regions), regions) if reads_photos(decoder) else None
+        photo_states = photo_states_of(seen, seen.weights(regions)) if reads_photos(decoder) else None
         believable = partial(self.believable, seen)
         remembered_by = np.array(vectors)
         remembered_by[[isinstance(region, WholeImage) for region in regions]] = seen.contrast()
@@ -230,21 +230,10 @@ def reads_photos(decoder: Writer) -> bool:
     return isinstance(decoder, PrefixDecoder) and decoder.config.states_size > 0
 
 
-def photo_states_of(seen: AlignedView, weights: Floats32, regions: Sequence[Region] = ()) -> PhotoStates:
-    """What such a decoder reads, for regions of (m, rows, cols) weights. regions: what they are the weights of, if that
-    is known; of the whole photo it reads the things found, too."""
+def photo_states_of(seen: AlignedView, weights: Floats32) -> PhotoStates:
+    """What such a decoder reads, for regions of (m, rows, cols) weights."""
     by_state = seen.state_weights(weights)
-    states = torch.from_numpy(np.array(seen.view.states))[None]
-    return PhotoStates(states, torch.from_numpy(by_state), _photo_things(seen, regions))
-
-
-def _photo_things(seen: AlignedView, regions: Sequence[Region]) -> PhotoThings | None:
-    things = seen.things(MOST_THINGS, LEAST_SCORE)
-    if not things or not regions:
-        return None
-    parts = (things.vectors, things.boxes_xyxy, things.scores)
-    read = torch.tensor([isinstance(region, WholeImage) for region in regions])
-    return PhotoThings(*(torch.from_numpy(part)[None] for part in parts), read)
+    return PhotoStates(torch.from_numpy(np.array(seen.view.states))[None], torch.from_numpy(by_state))
 
 
 def may_have_people(seen: AlignedView) -> bool:
