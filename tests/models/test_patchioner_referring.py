@@ -210,6 +210,22 @@ def test_a_name_alone_refers_to_none_of_several_so_the_surest_thing_of_that_kind
     assert look.find("the red cat") is None
 
 
+@pytest.mark.parametrize("text", ["dinosaur", "a red dinosaur", "the second dinosaur from the left"])
+def test_what_has_a_name_that_was_never_read_is_not_taken_for_something_else(text: str) -> None:
+    own = seer()
+    own.parts = replace(own.parts, referrer=lambda: referrer(3))
+    look = own.look(photo())
+    assert not referrer(3).understands(text)
+    assert look.find(text) is None
+    assert not look.grounded(text).boxes.located.any()
+
+
+def test_a_strange_word_beside_a_known_kind_is_still_an_expression() -> None:
+    assert referrer().understands("the chartreuse horse")
+    assert referrer().understands("the second from the left")
+    assert not referrer().understands("…")
+
+
 def test_what_is_no_thing_is_still_found_by_likeness() -> None:
     own = seer(least_grounding=-1.0)
     own.parts = replace(own.parts, referrer=lambda: referrer(3, least_there=1.0))

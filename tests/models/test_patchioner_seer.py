@@ -238,12 +238,12 @@ def test_a_text_without_words_or_with_too_many_is_a_clear_error(text: str, reaso
 
 def test_a_narrative_tells_the_whole_and_then_what_that_did_not_name() -> None:
     narrative = seer().look(photo()).narrate()
-    assert narrative.caption == "A cat. At the top right there is a dog. At the bottom right there is a cup."
+    assert narrative.caption == "A cat. We can see a dog at the top right. There is a cup at the bottom right."
     assert len(narrative.trace) > 0
     last = narrative.word_boxes().boxes_xyxy[-1]
     assert last == pytest.approx(BOTTOM_RIGHT, abs=0.02)
     shorter = seer().look(photo()).narrate(most=2)
-    assert shorter.caption == "A cat. At the top right there is a dog."
+    assert shorter.caption == "A cat. We can see a dog at the top right."
     with pytest.raises(InvalidValue, match="not at least 0"):
         seer().look(photo()).narrate(-1)
 
