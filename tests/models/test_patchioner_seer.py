@@ -463,3 +463,11 @@ def test_of_captions_drawn_for_a_scene_one_is_kept_that_the_eyes_believe() -> No
 )
 def test_a_caption_that_says_a_thing_twice_in_a_row_is_known(text: str, echoes: bool) -> None:
     assert bool(_ECHO.search(text)) == echoes
+
+
+def test_without_its_pixels_a_look_still_knows_that_it_is_of_no_photo() -> None:
+    blank = seer().look(Image.new("RGB", (60, 60), "red"))
+    assert blank.why_no_photo
+    kept = blank.without_photo()
+    assert (kept.image, kept.why_no_photo) == (None, blank.why_no_photo)
+    assert not kept.caption(Box(0, 0, 0.5, 0.5)).sure

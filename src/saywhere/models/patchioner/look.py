@@ -50,6 +50,12 @@ class SeerLook(Look):
         sure = not self.why_no_photo
         return [replace(caption, origin=self.seer.name, sure=sure and caption.sure) for caption in written]
 
+    def without_photo(self) -> SeerLook:
+        """That a picture is hardly a photograph is still known."""
+        kept = SeerLook(self.seer, self.aligned, None, self.image_id)
+        kept.why_no_photo = self.why_no_photo
+        return kept
+
     def weighing(self, weighting: str) -> SeerLook:
         """One of `aggregation.WEIGHTINGS`."""
         from saywhere.models.patchioner.aggregation import Aggregation
