@@ -23,6 +23,7 @@ from saywhere.models.patchioner.candidates import (
     standing,
 )
 from saywhere.models.patchioner.referring import Referrer, ReferringConfig, ReferringNet, naming, referring_loss
+from saywhere.models.registry import embedded
 from saywhere.vision import Found, View
 from tests.models.patchioner_seeing import FOUND, LEFT, TOP_RIGHT, eyes, photo, seer
 from tests.models.referring_small import SIZE, reader, row_of_horses
@@ -218,6 +219,13 @@ def test_what_has_a_name_that_was_never_read_is_not_taken_for_something_else(tex
     assert not referrer(3).understands(text)
     assert look.find(text) is None
     assert not look.grounded(text).boxes.located.any()
+
+
+def test_the_part_that_comes_with_the_package_is_not_asked_about_dinosaurs() -> None:
+    shipped = Referrer.from_pretrained(embedded() / "referring")
+    assert not shipped.understands("a big dinosaur on the left")
+    assert shipped.understands("the man beside a dinosaur")
+    assert shipped.understands("the tall tree on the left")
 
 
 def test_a_strange_word_beside_a_known_kind_is_still_an_expression() -> None:

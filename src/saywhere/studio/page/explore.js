@@ -3,7 +3,7 @@
 import * as api from "./api.js";
 import { button, counted, h, keyHelp, relabel } from "./dom.js";
 import { fileMenu } from "./exports.js";
-import { Finger } from "./finger.js";
+import { Finger, NOTHING, WAY } from "./finger.js";
 import { busy, problem } from "./notices.js";
 import { shapes } from "./regions.js";
 import { RATES, Voice } from "./voice.js";
@@ -11,7 +11,6 @@ import { RATES, Voice } from "./voice.js";
 const DWELL_MS = 700; // Who stays this long with a thing hears more of it.
 const STEP = 0.04; // Of an arrow key, in fractions of the photo.
 const ARROWS = { ArrowLeft: "left", ArrowRight: "right", ArrowUp: "above", ArrowDown: "below" };
-const WAY = { left: [-1, 0], right: [1, 0], above: [0, -1], below: [0, 1] };
 const BESIDE = { left: "left of it", right: "right of it", above: "above it", below: "below it" };
 const KEYS = [
   [["←", "↑", "→", "↓"], "move over the photo; with Shift on to the next thing that way"], [["N"], "next thing, in the order in which people look; P the one before"],
@@ -32,7 +31,7 @@ export class Explore {
     this.panel = h("div", { class: "paper explore" },
       h("h2", {}, "Explore by touch"),
       h("p", { class: "lead" }, "Move a finger, the mouse or the arrow keys over the photo and hear what is there. Stay, and hear more."),
-      h("h3", { id: "said-last" }, "Said last"), this.heard, this.blocked, this.result, keyHelp(KEYS));
+      h("h3", {}, "Said last"), this.heard, this.blocked, this.result, keyHelp(KEYS));
     this.hand = {
       name: "Explore", how: HOW, key: (event) => this.arrow(event), hover: (x, y) => this.touch(x, y), left: (x, y) => { this.touch(x, y); this.stop(); },
       down: (x, y) => { this.finger.lift(); this.touch(x, y); }, move: (x, y) => this.touch(x, y), up: () => this.stop(), cancel: () => this.stop(),
@@ -117,9 +116,9 @@ export class Explore {
   show(described) {
     Object.assign(this, { described, asking: null, finger: new Finger(described.things) });
     this.enable(true);
+    const tellOne = (i) => { this.go(this.finger.goTo(i)); this.more(); };
     const things = described.things.map(({ name, about }, i) =>
-      h("li", {}, button("", { kind: "thing", onclick: () => { this.go(this.finger.goTo(i)); this.more(); } })));
-    things.forEach((item, i) => item.firstChild.append(h("span", {}, described.things[i].name), h("small", {}, described.things[i].about.join(" "))));
+      h("li", {}, h("button", { type: "button", class: "thing", onclick: () => tellOne(i) }, h("span", {}, name), h("small", {}, about.join(" ")))));
     this.result.replaceChildren(
       ...(things.length ? [h("h3", { id: "things" }, "In the order in which people look"), h("ol", { class: "things", "aria-labelledby": "things" }, things)] : []),
       h("h3", {}, "The whole photo"), h("p", { class: "told-all" }, described.text),
@@ -195,7 +194,7 @@ export class Explore {
   }
 
   tellMore() {
-    if (this.finger.here < 0) this.voice.say("Nothing sure here.");
+    if (this.finger.here < 0) this.voice.say(NOTHING);
     else this.more();
   }
 }

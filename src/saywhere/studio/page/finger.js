@@ -1,7 +1,7 @@
 /** What a finger on a photo meets: coarser things first, finer ones and details for who stays. It only knows boxes. */
 
 const EDGES = [["Left", (x) => x < 0], ["Right", (x) => x > 1], ["Top", (_, y) => y < 0], ["Bottom", (_, y) => y > 1]];
-const WAY = { left: [-1, 0], right: [1, 0], above: [0, -1], below: [0, 1] };
+export const WAY = { left: [-1, 0], right: [1, 0], above: [0, -1], below: [0, 1] };
 const STRIDE = 0.01;
 export const NOTHING = "Nothing sure here.";
 
