@@ -8,7 +8,7 @@ from string import Template
 from saywhere.atomic import write_atomic
 from saywhere.core.description import DescribedSentence, Description
 from saywhere.core.places import BoxXyxy
-from saywhere.plots.page import _asset, _style
+from saywhere.plots.page import _asset
 from saywhere.plots.photo import PhotoLike
 from saywhere.plots.shown import WIDTH, Album, Picture
 from saywhere.plots.text import digest, safe, shortened
@@ -28,7 +28,7 @@ def description_html(photo: PhotoLike, described: Description, title: str) -> st
     """The page as text; see `description_page`. Numbers on the photo are those of the sentences."""
     album = Album()
     picture = album.add(photo)
-    style = _style() + "\n" + _asset("description.css")
+    style = _asset("page.css") + _asset("description.css")
     policy = f"default-src 'none'; img-src data:; style-src {digest(style)}; base-uri 'none'; form-action 'none'"
     told = described.sentences or (DescribedSentence(described.text),)
     whole = [one for one in told if not one.things]
