@@ -23,6 +23,7 @@ from saywhere.models.patchioner.candidates import (
     standing,
 )
 from saywhere.models.patchioner.referring import Referrer, ReferringConfig, ReferringNet, naming, referring_loss
+from saywhere.models.registry import embedded
 from saywhere.vision import Found, View
 from tests.models.patchioner_seeing import FOUND, LEFT, TOP_RIGHT, eyes, photo, seer
 from tests.models.referring_small import SIZE, reader, row_of_horses
@@ -208,6 +209,29 @@ def test_a_name_alone_refers_to_none_of_several_so_the_surest_thing_of_that_kind
     look = own.look(photo())
     assert look.find("the cat") == look.find_alike("the cat")
     assert look.find("the red cat") is None
+
+
+@pytest.mark.parametrize("text", ["dinosaur", "a red dinosaur", "the second dinosaur from the left"])
+def test_what_has_a_name_that_was_never_read_is_not_taken_for_something_else(text: str) -> None:
+    own = seer()
+    own.parts = replace(own.parts, referrer=lambda: referrer(3))
+    look = own.look(photo())
+    assert not referrer(3).understands(text)
+    assert look.find(text) is None
+    assert not look.grounded(text).boxes.located.any()
+
+
+def test_the_part_that_comes_with_the_package_is_not_asked_about_dinosaurs() -> None:
+    shipped = Referrer.from_pretrained(embedded() / "referring")
+    assert not shipped.understands("a big dinosaur on the left")
+    assert shipped.understands("the man beside a dinosaur")
+    assert shipped.understands("the tall tree on the left")
+
+
+def test_a_strange_word_beside_a_known_kind_is_still_an_expression() -> None:
+    assert referrer().understands("the chartreuse horse")
+    assert referrer().understands("the second from the left")
+    assert not referrer().understands("…")
 
 
 def test_what_is_no_thing_is_still_found_by_likeness() -> None:

@@ -238,12 +238,12 @@ def test_a_text_without_words_or_with_too_many_is_a_clear_error(text: str, reaso
 
 def test_a_narrative_tells_the_whole_and_then_what_that_did_not_name() -> None:
     narrative = seer().look(photo()).narrate()
-    assert narrative.caption == "A cat. At the top right there is a dog. At the bottom right there is a cup."
+    assert narrative.caption == "A cat. We can see a dog at the top right. There is a cup at the bottom right."
     assert len(narrative.trace) > 0
     last = narrative.word_boxes().boxes_xyxy[-1]
     assert last == pytest.approx(BOTTOM_RIGHT, abs=0.02)
     shorter = seer().look(photo()).narrate(most=2)
-    assert shorter.caption == "A cat. At the top right there is a dog."
+    assert shorter.caption == "A cat. We can see a dog at the top right."
     with pytest.raises(InvalidValue, match="not at least 0"):
         seer().look(photo()).narrate(-1)
 
@@ -463,3 +463,11 @@ def test_of_captions_drawn_for_a_scene_one_is_kept_that_the_eyes_believe() -> No
 )
 def test_a_caption_that_says_a_thing_twice_in_a_row_is_known(text: str, echoes: bool) -> None:
     assert bool(_ECHO.search(text)) == echoes
+
+
+def test_without_its_pixels_a_look_still_knows_that_it_is_of_no_photo() -> None:
+    blank = seer().look(Image.new("RGB", (60, 60), "red"))
+    assert blank.why_no_photo
+    kept = blank.without_photo()
+    assert (kept.image, kept.why_no_photo) == (None, blank.why_no_photo)
+    assert not kept.caption(Box(0, 0, 0.5, 0.5)).sure

@@ -26,10 +26,16 @@ from saywhere.models.face import Answer, Conversation, Look, Spoken, check_level
 from saywhere.models.search import GREEDY
 from saywhere.studio.app import create_app
 from saywhere.studio.settings import Limits, StudioSettings
-from saywhere.vision import PhotoLike, View, read_photo
+from saywhere.vision import Found, PhotoLike, View, read_photo
 
 HOME = "http://127.0.0.1:8765"
 GRID = (4, 6)
+EXPLORED = (
+    Found((0.1, 0.2, 0.5, 0.9), "couch", 0.9),
+    Found((0.15, 0.35, 0.35, 0.6), "cat", 0.8),
+    Found((0.7, 0.4, 0.85, 0.6), "cup", 0.7),
+    Found((0.8, 0.8, 0.9, 0.9), "fork", 0.6),
+)
 NEAR = Nearest("a thing on a table", 0.5)
 
 
@@ -195,6 +201,29 @@ class ScenicSeer(FakeSeer):
 
     skills = ("caption", "ground", "narrate", "scene")  # type: ignore[assignment]
     levels = ("object", "scene", "action")  # type: ignore[assignment]
+
+
+class ExploredLook(FakeLook):
+    """Calls what was found by its name, and the cat black; it is not sure of the fork."""
+
+    def captions(self, regions: Sequence[Region], how: Any = None, level: str = "object") -> list[Caption]:
+        self.seer.batches.append(len(regions))
+        names = {Box(*one.box_xyxy): one.name for one in self.view.found}
+        texts = [names.get(region, "") for region in regions]  # type: ignore[call-overload]
+        says = {"": "a cat on a couch", "cat": "a black cat"}
+        return [
+            Caption(says.get(text, f"a {text}"), -0.5, region, sure=text != "fork")
+            for text, region in zip(texts, regions, strict=True)
+        ]
+
+
+class ExploredSeer(FakeSeer):
+    """Sees a couch with a cat on it, left of a cup, and perhaps a fork."""
+
+    def see(self, view: View, image: None = None, image_id: str = "photo") -> ExploredLook:
+        attention = np.ones(GRID)
+        attention[1] = 3
+        return ExploredLook(self, View(view.frame, view.patches, view.whole, attention, EXPLORED))
 
 
 class FakeRecogniser:

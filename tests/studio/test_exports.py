@@ -14,8 +14,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from saywhere.core import InvalidValue, Narrative, Trace, UnknownName
+from saywhere.core.description import alt_text
 from saywhere.formats import coco_captions, localized_narratives
-from saywhere.studio.descriptions import alt_text, long_description, place_of
+from saywhere.studio.descriptions import long_description
 from saywhere.studio.exports import FORMATS, Export, export, narrative_of
 from saywhere.studio.photos import NAMELESS
 from tests.strategies import narratives
@@ -257,24 +258,6 @@ def test_the_long_description_says_every_word_once_and_in_order(narrative: Narra
     place = r"(?:In the middle|Across the photo|On the (?:left|right)|At the (?:top|bottom)(?: left| right)?): "
     said = " ".join(re.sub(f"^{place}", "", line) for line in lines)
     assert said.split() == [w.text for w in narrative.words]
-
-
-@pytest.mark.parametrize(
-    ("xy", "place"),
-    [
-        ([[0.1, 0.5]], "on the left"),
-        ([[0.9, 0.5]], "on the right"),
-        ([[0.5, 0.5]], "in the middle"),
-        ([[0.5, 0.1]], "at the top"),
-        ([[0.5, 1.2]], "at the bottom"),
-        ([[-0.2, -0.1]], "at the top left"),
-        ([[1.0, 1.0]], "at the bottom right"),
-        ([[0.1, 0.1], [0.9, 0.9]], "across the photo"),
-        ([[0.1, 0.5], [0.9, 0.5]], "in the middle"),
-    ],
-)
-def test_places_in_words(xy: list[list[float]], place: str) -> None:
-    assert place_of(np.array(xy)) == place
 
 
 @pytest.mark.parametrize(

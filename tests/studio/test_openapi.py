@@ -58,6 +58,8 @@ OPERATIONS = [
     "POST /api/photos/{photo_id}/captions",
     "POST /api/photos/{photo_id}/ground",
     "POST /api/photos/{photo_id}/narrate",
+    "POST /api/photos/{photo_id}/describe",
+    "GET /api/photos/{photo_id}/description",
     "POST /api/photos/{photo_id}/why",
     "POST /api/photos/{photo_id}/answer",
     "POST /api/photos/{photo_id}/why-answer",

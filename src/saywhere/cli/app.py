@@ -22,6 +22,7 @@ from saywhere.cli import (
     collect,
     cutting,
     data,
+    describing,
     eye,
     library,
     look,
@@ -58,6 +59,7 @@ app.command("caption")(seeing.caption)
 app.command("scene")(seeing.scene)
 app.command("ground")(seeing.ground)
 app.command("narrate")(seeing.narrate)
+app.command("describe")(describing.describe)
 app.command("answer")(asking.answer)
 app.command("why")(asking.why)
 app.command("segment")(cutting.segment)

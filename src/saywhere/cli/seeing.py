@@ -174,6 +174,7 @@ def narrate(
     photo: Photo,
     model: Model = loading.BASE,
     most: Annotated[int, typer.Option(min=0, help="Describe at most this many things after the whole photo.")] = 4,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the choice among sentences that say the same.")] = 0,
     output: Out = None,
     png: Png = None,
     as_json: AsJson = False,
@@ -184,7 +185,7 @@ def narrate(
     image = read_first(photo)
     look = looked(opened(model, "narrate"), photo, image)
     with busy("narrating"):
-        narrative = look.narrate(most)
+        narrative = look.narrate(most, seed)
     if as_json:
         boxes = narrative.word_boxes().boxes_xyxy.tolist()
         say_json(look, photo, text=narrative.caption, words=_word_values(narrative, boxes))

@@ -29,6 +29,7 @@ from saywhere.vision.view import View
 
 if TYPE_CHECKING:
     from saywhere.core import Grounded, Mask, Narrative
+    from saywhere.core.description import Description
     from saywhere.models.region_features import RegionFeatures
     from saywhere.models.search import GenerationConfig
     from saywhere.vision import PhotoLike
@@ -186,10 +187,26 @@ class Look:
         """The same as `ground` without times: each word with its box, exactly as it was found."""
         self._refuse("ground")
 
-    def narrate(self, most: int = 4) -> Narrative:  # noqa: ARG002 - for those that can
-        """Words and a trace from the photo alone. most: things to tell after the whole, for models that tell thing by
-        thing."""
+    def narrate(self, most: int = 4, seed: int = 0) -> Narrative:  # noqa: ARG002 - for those that can
+        """Words and a trace from the photo alone. For models that tell thing by thing, most: things to tell after the
+        whole; seed: of the choice among sentences that say the same."""
         self._refuse("narrate")
+
+    def describe(self) -> Description:
+        """The photo for people who do not see it: nothing but what the model is sure of, in the order in which people
+        look, with what is beside what. Made once, when it is first asked for."""
+        return self._description
+
+    @cached_property
+    def _description(self) -> Description:
+        from saywhere.models.describing import describe
+
+        check_skill(self.model, "caption")
+        return describe(self)
+
+    def presence(self, kind: str) -> float:
+        """How likely a kind of thing is in the photo, 0 … 1; 1 for a kind of which the model cannot tell."""
+        return self.view.present.get(kind, 1.0)
 
     def answer(self, question: str, region: Region | None = None) -> Answer:  # noqa: ARG002 - for those that can
         """The answer to a question about the photo, or about what is pointed at."""

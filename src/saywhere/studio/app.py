@@ -26,6 +26,7 @@ from saywhere.studio import (
     errors,
     routes_chat,
     routes_collect,
+    routes_describing,
     routes_narratives,
     routes_photos,
     routes_queue,
@@ -73,7 +74,7 @@ def create_app(settings: StudioSettings, seer: Model | None = None, recogniser: 
         for closing in (studio.looks, studio.decoder, studio.aligner, studio.listener):
             closing.close()
 
-    seeing = (routes_photos, routes_seeing, routes_why, routes_chat, chat)
+    seeing = (routes_photos, routes_seeing, routes_describing, routes_why, routes_chat, chat)
     routes = (
         *seeing,
         routes_narratives,

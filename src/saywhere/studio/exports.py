@@ -21,13 +21,14 @@ import msgspec
 import numpy as np
 
 from saywhere.core.alignment import WordBoxes
+from saywhere.core.description import alt_text, labelled
 from saywhere.core.errors import InvalidValue, UnknownName
 from saywhere.core.narrative import HUMAN, Narrative
 from saywhere.core.trace import Trace
 from saywhere.core.types import Floats
 from saywhere.core.words import Utterance
 from saywhere.formats import coco_captions, localized_narratives, web_annotation
-from saywhere.studio.descriptions import alt_text, long_description
+from saywhere.studio.descriptions import long_description
 from saywhere.studio.photos import NAMELESS
 
 FORMATS = ("localized_narratives", "web_annotation", "coco", "text")
@@ -155,13 +156,8 @@ def _text(record: Mapping[str, Any], photo: Mapping[str, Any]) -> bytes:
     by = f"machine-written, by {record['origin']}"
     if record["origin"] == HUMAN:
         by = f"human-written, by {record['annotator']}" if record["annotator"] else "human-written"
-    about = " ".join((photo["name"] or photo["id"]).split())
-    parts = [
-        f"Photo: {about}",
-        f"Alt text ({by}):\n{alt_text(record['text'])}",
-        f"Long description ({by}):\n{long_description(narrative_of(record, photo))}",
-    ]
-    return ("\n\n".join(parts) + "\n").encode()
+    long = long_description(narrative_of(record, photo))
+    return labelled(photo["name"] or photo["id"], by, alt_text(record["text"]), long).encode()
 
 
 def _written(write: Callable[[Path], object]) -> bytes:

@@ -97,7 +97,7 @@ class MitrLook(RegionLook):
     def grounded(self, text: str) -> Grounded:
         return self.model.tasks.ground_in(self.memory, [words_to_find(text)])[0]
 
-    def narrate(self, most: int = 4) -> Narrative:  # noqa: ARG002 - it tells the photo in one go
+    def narrate(self, most: int = 4, seed: int = 0) -> Narrative:  # noqa: ARG002 - it tells the photo in one go
         told = self.model.tasks.narrate_from(self.memory)[0]
         return told.narrative(self.image_id, origin=self.model.name)
 

@@ -15,7 +15,6 @@ from saywhere.core import Box, Caption, InvalidValue, Region, WholeImage
 from saywhere.core.caption import OBJECT
 from saywhere.core.types import Floats32
 from saywhere.language.coco_aliases import classes_named, is_bare_name
-from saywhere.language.vocabulary import plain_words
 from saywhere.models.common.overlaps import pointed
 from saywhere.models.face import Answer, Look, check_level, words_to_find
 from saywhere.models.patchioner.eyes import AlignedView
@@ -51,6 +50,12 @@ class SeerLook(Look):
         written = self.seer.writer.captions(self.aligned, regions, how, level)
         sure = not self.why_no_photo
         return [replace(caption, origin=self.seer.name, sure=sure and caption.sure) for caption in written]
+
+    def without_photo(self) -> SeerLook:
+        """That a picture is hardly a photograph is still known."""
+        kept = SeerLook(self.seer, self.aligned, None, self.image_id)
+        kept.why_no_photo = self.why_no_photo
+        return kept
 
     def weighing(self, weighting: str) -> SeerLook:
         """One of `aggregation.WEIGHTINGS`."""
@@ -95,15 +100,20 @@ class SeerLook(Look):
         the last thing, see `spread`."""
         return self._placed(words_to_find(text))
 
-    def narrate(self, most: int = _MOST_TOLD) -> Narrative:
-        """Words and a trace from the photo alone: the whole first, then at most `most` things that it did not name."""
+    def presence(self, kind: str) -> float:
+        """By what eye and detector say together."""
+        return self.aligned.presence(kind)
+
+    def narrate(self, most: int = _MOST_TOLD, seed: int = 0) -> Narrative:
+        """Words and a trace from the photo alone: the whole first, then at most `most` things that it did not name.
+        seed: of the choice among sentences that say the same; no more of them begin alike than must."""
         from saywhere.models.patchioner.narration import compose, worth_telling
 
         if most < 0:
             raise InvalidValue("most", f"is {most}, not at least 0")
         things = worth_telling(self.view.found, 2 * most)
         whole, *parts = self.captions([WholeImage(), *(Box(*thing.box_xyxy) for thing in things)])
-        told = compose(whole.text, [part for part in parts if part.sure][:most], self._placed)
+        told = compose(whole.text, [part for part in parts if part.sure][:most], self._placed, seed)
         return told.narrative(self.image_id, origin=self.seer.name)
 
     def word_score(self, region: Region, text: str, index: int, level: str = OBJECT) -> WordScore:
@@ -187,8 +197,9 @@ class SeerLook(Look):
     def _find(self, text: str, vector: Floats32, place: str = "", said: str = "") -> PhraseBox | None:
         """said: the text with all that is said of the place, for a seer that learnt to find expressions."""
         referrer = self.seer.referrer
-        # A name alone refers to none of several: the surest thing of that kind is meant.
-        if referrer is None or not plain_words(said or text) or is_bare_name(said or text):
+        # A name alone refers to none of several: the surest thing of that kind is meant. And what has a name that was
+        # never read, such as a dinosaur, would be anything.
+        if referrer is None or is_bare_name(said or text) or not referrer.understands(said or text):
             return self._find_alike(text, vector, place)
         referred = referrer.refer(self._candidates, said or text, self.seer.texts)
         if referrer.is_there(referred):

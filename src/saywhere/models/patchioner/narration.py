@@ -8,10 +8,11 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from saywhere.core import Box, Caption, Grounded, InvalidValue, WordBoxes
+from saywhere.core.description import varied
+from saywhere.core.places import BoxXyxy, overlap, place_of_box
 from saywhere.language.phrases import english
 from saywhere.vision import Found
 
-BoxXyxy = tuple[float, float, float, float]
 # Of what the detector finds with a score of 0.4 to 0.5 in validation photos 59 % is there, of 0.3 to 0.35 only 40 %.
 _LEAST_SCORE = 0.4
 _FINITE = frozenset({"VBZ", "VBP", "VBD", "MD"})
@@ -40,20 +41,14 @@ def _appeal(one: Found) -> float:
     return one.score * math.sqrt((x2 - x1) * (y2 - y1)) * (1 - 0.5 * off_centre)
 
 
-def overlap(a: BoxXyxy, b: BoxXyxy) -> float:
-    """Intersection over union."""
-    width, height = (min(a[i + 2], b[i + 2]) - max(a[i], b[i]) for i in (0, 1))
-    if width <= 0 or height <= 0:
-        return 0.0
-    areas = sum((box[2] - box[0]) * (box[3] - box[1]) for box in (a, b))
-    return width * height / (areas - width * height)
-
-
 def compose(
-    whole: str, things: Sequence[Caption], ground: Callable[[Sequence[str]], Grounded] | None = None
+    whole: str,
+    things: Sequence[Caption],
+    ground: Callable[[Sequence[str]], Grounded] | None = None,
+    seed: int = 0,
 ) -> Grounded:
     """Captions joined into a narrative. things: captions of boxes. ground: finds the words of the first sentence;
-    without it they have no place.
+    without it they have no place. seed: of the choice among sentences that say the same; see `varied`.
 
     A sentence about a thing that was named before, going by its first noun, is left out.
     """
@@ -61,13 +56,17 @@ def compose(
     nowhere = Grounded(tuple(first), WordBoxes(np.full((len(first), 4), np.nan)))
     opening = nowhere if ground is None else ground(first)
     said = set(_nouns(whole))
-    words, boxes = list(opening.words), [*opening.boxes.boxes_xyxy]
+    told: list[tuple[BoxXyxy, list[str]]] = []
     for one in things:
         box_xyxy, named = _box(one), _nouns(one.text)
         if not named or named[0] in said:
             continue
         said.update(named)
-        sentence = _sentence(_placed_in_words(one.text, box_xyxy))
+        told.append((box_xyxy, _ways_to_say(one.text, place_of_box(box_xyxy))))
+    words, boxes = list(opening.words), [*opening.boxes.boxes_xyxy]
+    chosen = varied([ways for _, ways in told], np.random.default_rng(seed), before=whole)
+    for (box_xyxy, _), text in zip(told, chosen, strict=True):
+        sentence = _sentence(text)
         words += sentence
         boxes += [np.array(box_xyxy)] * len(sentence)
     return Grounded(tuple(words), WordBoxes(np.array(boxes).reshape(-1, 4)))
@@ -79,24 +78,20 @@ def _box(caption: Caption) -> BoxXyxy:
     return caption.region.xyxy
 
 
-def _placed_in_words(text: str, box_xyxy: BoxXyxy) -> str:
-    """ "On the left there is a dog", "there are two dogs", but "on the left, a dog is running"."""
-    place, read = where(box_xyxy), english()(text)
+def _ways_to_say(text: str, place: str) -> list[str]:
+    """Sentences that say that something is somewhere: "on the left there is a dog", "we can see two dogs at the top";
+    of what is a sentence already "on the left, a dog is running"."""
+    read = english()(text)
     if any(token.tag_ in _FINITE for token in read):
-        return f"{place}, {text}"
+        return [f"{place}, {text}", f"we can see that {text} {place}", f"{text} {place}"]
     chunk = next(iter(read.noun_chunks), None)
-    many = chunk is not None and chunk.root.tag_ in ("NNS", "NNPS")
-    return f"{place} there {'are' if many else 'is'} {text}"
-
-
-def where(box_xyxy: BoxXyxy) -> str:
-    """The place of a box in words, by the third of the photo its middle lies in: "on the left", "at the top right"."""
-    x, y = (box_xyxy[0] + box_xyxy[2]) / 2, (box_xyxy[1] + box_xyxy[3]) / 2
-    across = "left" if x < 1 / 3 else "right" if x > 2 / 3 else ""
-    along = "top" if y < 1 / 3 else "bottom" if y > 2 / 3 else ""
-    if along:
-        return f"at the {along} {across}".rstrip()
-    return f"on the {across}" if across else "in the middle"
+    are = "are" if chunk is not None and chunk.root.tag_ in ("NNS", "NNPS") else "is"
+    return [
+        f"{place} there {are} {text}",
+        f"there {are} {text} {place}",
+        f"we can see {text} {place}",
+        f"{text} can be seen {place}",
+    ]
 
 
 def _sentence(text: str) -> list[str]:

@@ -185,6 +185,12 @@ class Referrer:
             raise InvalidValue("text", "has no word")
         return list(self.vocabulary.encode(words).ids[: self.config.most_words])
 
+    def understands(self, text: str) -> bool:
+        """Whether it can be asked about an expression: it names a kind of COCO's, or has known words alone."""
+        words = plain_words(text)
+        known = self.vocabulary.unknown_id not in self.vocabulary.encode(words).ids
+        return bool(words) and (known or bool(classes_named(text)))
+
     def refer(self, candidates: Candidates, text: str, reader: TextReader) -> Referred:
         """Which candidate an expression means, and how likely it is that there is such a thing."""
         with torch.inference_mode():

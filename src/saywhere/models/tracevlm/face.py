@@ -143,7 +143,7 @@ class TraceVlmLook(Look):
         told = self.ground(text)
         return Grounded(tuple(word.text for word in told.words), told.word_boxes())
 
-    def narrate(self, most: int = 4) -> Narrative:  # noqa: ARG002 - it tells the photo in one go
+    def narrate(self, most: int = 4, seed: int = 0) -> Narrative:  # noqa: ARG002 - it tells the photo in one go
         said = self.write([[asked("narrate")]])[0]
         return told(parse(said.text).pieces, self.image_id, self.model.name)
 

@@ -58,6 +58,8 @@ export const look = (id, signal) => asked("POST", at("photos", id, "look"), { js
 export const captions = async (id, regions, level) =>
   (await asked("POST", at("photos", id, "captions"), { json: { regions, level, provenance: true } })).captions;
 export const ground = (id, text, signal) => asked("POST", at("photos", id, "ground"), { json: { text }, signal });
+/** All that the model is sure of → {alt_text, text, things: [{name, box, about, neighbours}], origin}. */
+export const describe = (id, signal) => asked("POST", at("photos", id, "describe"), { json: {}, signal });
 export const narrate = (id, most, signal) => asked("POST", at("photos", id, "narrate"), { json: { most }, signal });
 /** {region, word, text, method} → {said, method, weights, faithfulness, fall, from_names, seconds}. */
 export const why = (id, word, signal) => asked("POST", at("photos", id, "why"), { json: word, signal });
@@ -110,9 +112,12 @@ export const align = (id) => asked("POST", at("narratives", id, "align"), { json
 export const videos = () => asked("GET", at("videos"));
 export const video = (id) => asked("GET", at("videos", String(id)));
 
-/** A narrative as a file. Returns its name and content. */
-export async function exported(id, format) {
-  const response = await reply("GET", `${at("narratives", id, "export")}?format=${encodeURIComponent(format)}`);
+/** A narrative, or a photo's description, as a file: its name and content. */
+export const exported = (id, format) => file(at("narratives", id, "export"), format);
+export const describedFile = (id, format) => file(at("photos", id, "description"), format);
+
+async function file(path, format) {
+  const response = await reply("GET", `${path}?format=${encodeURIComponent(format)}`);
   const named = /filename="?([^";]+)"?/.exec(response.headers.get("Content-Disposition") ?? "");
-  return { name: named ? named[1] : `${id}.${format === "localized_narratives" ? "jsonl" : format === "text" ? "txt" : "json"}`, blob: await response.blob() };
+  return { name: named[1], blob: await response.blob() };
 }

@@ -1,4 +1,4 @@
-/** A narrative as a file, in four formats. */
+/** Files to save: a narrative in four formats, or anything else that the server makes. */
 
 import * as api from "./api.js";
 import { h, icon } from "./dom.js";
@@ -11,17 +11,20 @@ const FORMATS = [
   ["text", "Alt text", "short, and a long description"],
 ];
 
-/** id: a function that gives the narrative's id when it is asked for. */
-export function exportMenu(id) {
-  const items = FORMATS.map(([format, name, what]) =>
-    h("button", { type: "button", onclick: () => save(id(), format, menu) }, name, h("small", {}, what)));
+/** A narrative's. id: a function that gives its id when it is asked for. */
+export const exportMenu = (id) => fileMenu(FORMATS, (format) => api.exported(id(), format));
+
+/** formats: [[format, name, what it is]]. fetched: gives {name, blob} of a format. */
+export function fileMenu(formats, fetched) {
+  const items = formats.map(([format, name, what]) =>
+    h("button", { type: "button", onclick: () => save(() => fetched(format), menu) }, name, h("small", {}, what)));
   const menu = h("details", { class: "menu export" }, h("summary", { class: "button quiet" }, icon("down"), h("span", {}, "Export")), h("div", { class: "sheet" }, items));
   return menu;
 }
 
-async function save(id, format, menu) {
+async function save(fetched, menu) {
   try {
-    const { name, blob } = await api.exported(id, format);
+    const { name, blob } = await fetched();
     const address = URL.createObjectURL(blob);
     h("a", { href: address, download: name }).click();
     setTimeout(() => URL.revokeObjectURL(address), 60000);

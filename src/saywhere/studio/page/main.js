@@ -5,6 +5,7 @@ import { Ask } from "./ask.js";
 import * as drafts from "./drafts.js";
 import { h, isTyping, relabel } from "./dom.js";
 import { Describe } from "./describe.js";
+import { Explore } from "./explore.js";
 import { toast } from "./notices.js";
 import { Find, Narrate } from "./pointing.js";
 import { Queue } from "./queue.js";
@@ -26,7 +27,7 @@ class App {
     this.stage = new Stage(one(".stage"));
     this.shelf = new Shelf(one(".shelf"), this, (photo) => this.showPhoto(photo));
     this.queue = new Queue(this);
-    this.modes = [Record, Describe, Ask, Find, Narrate, Replay].map((Mode) => new Mode(this));
+    this.modes = [Record, Describe, Ask, Find, Narrate, Explore, Replay].map((Mode) => new Mode(this));
     this.stage.empty.append(this.shelf.invitation());
     this.seams = h("div", {});
     this.buildTabs();

@@ -107,7 +107,8 @@ export class Stage {
 
   /**
    * Who draws. hand: {name, how, down(x, y, t), move(x, y, t), up(x, y, t), cancel()}, t in ms as performance.now();
-   * a `tap` hand has no line: keys press and let go at once. null: nobody.
+   * a `tap` hand has no line: keys press and let go at once. One that only feels may have hover(x, y) and left(x, y) for
+   * a mouse that is not pressed, and key(event), which says whether it takes a key. null: nobody.
    */
   setHand(hand) {
     this.dropHand();
@@ -142,6 +143,7 @@ export class Stage {
     this.pad.addEventListener("pointermove", (event) => this.moved(event));
     this.pad.addEventListener("pointerup", (event) => this.released(event));
     this.pad.addEventListener("pointercancel", (event) => { if (event.pointerId === this.pointer) this.dropHand(); });
+    this.pad.addEventListener("pointerleave", (event) => { if (this.pointer === null) this.hand?.left?.(...this.fraction(event)); });
     this.pad.addEventListener("keydown", (event) => this.key(event));
     this.pad.addEventListener("focus", () => { if (this.hand && this.pad.matches(":focus-visible")) this.showCursor(); });
     this.pad.addEventListener("blur", () => { if (!this.keyDown) this.cursor.setAttribute("visibility", "hidden"); });
@@ -158,6 +160,7 @@ export class Stage {
   }
 
   moved(event) {
+    if (this.pointer === null) this.hand?.hover?.(...this.fraction(event));
     if (event.pointerId !== this.pointer) return;
     const area = this.pad.getBoundingClientRect();
     const each = event.getCoalescedEvents?.() ?? [];
@@ -173,6 +176,7 @@ export class Stage {
 
   key(event) {
     if (!this.hand || event.ctrlKey || event.metaKey || event.altKey) return;
+    if (this.hand.key) { if (this.hand.key(event)) event.preventDefault(); return; }
     if (event.key in ARROWS) this.walk(event);
     else if (event.key === " " || event.key === "Enter") this.press(event);
     else if (event.key === "Escape" && this.keyDown) { this.dropHand(); this.showCursor(); event.stopPropagation(); announce("Given up"); }
@@ -201,6 +205,12 @@ export class Stage {
       else { this.keyDown = true; announce("Pen down"); }
     }
     this.pad.classList.toggle("down", this.keyDown);
+  }
+
+  /** Put the keyboard's pointer somewhere. */
+  pointAt(x, y) {
+    this.at = [x, y];
+    this.showCursor();
   }
 
   showCursor() {
