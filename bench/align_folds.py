@@ -82,7 +82,7 @@ def learn(hearings: Sequence[Hearing]) -> Trust:
     for one in (one for one in hearings if one.opinions):
         for name, opinion in one.opinions.items():
             heard = ~np.isnan(opinion.starts_s)
-            rows.append(trust.evidence(one.opinions, late_s, name)[heard])
+            rows.append(trust.evidence(one.words, one.opinions, late_s, name)[heard])
             true = one.starts_s if len(one.starts_s) else np.full(len(heard), np.inf)
             near.append(np.abs(opinion.starts_s - late_s[name] - true)[heard] <= NEAR_S)
             counts.append(np.full(int(heard.sum()), _WRONG_WEIGHT if one.room == WRONG else 1.0))
@@ -130,7 +130,7 @@ def outcome(one: Hearing, learnt: Trust) -> Outcome:
     lost = Outcome(one, True, np.full(n, np.inf), np.zeros(n))
     if not one.opinions:
         return lost
-    judged = trust.judge(one.opinions, learnt)
+    judged = trust.judge(one.words, one.opinions, learnt)
     try:
         speech.check_fit(one.words, judged, learnt)
     except InvalidValue:
@@ -192,7 +192,7 @@ def _row(room: str, ours: Sequence[Outcome]) -> str:
     silent = sum(
         int(np.sum((np.abs(o.off_s) > FAR_S) & (o.confidence >= speech.DOUBTFUL))) for o in ours if not o.refused
     )
-    by_voice = defaultdict(list)
+    by_voice: defaultdict[str, list[bool]] = defaultdict(list)
     for one in ours:
         by_voice[one.hearing.voice] += (np.abs(one.off_s) <= NEAR_S).tolist()
     worst = min(float(np.mean(near)) for near in by_voice.values())

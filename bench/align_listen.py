@@ -109,7 +109,7 @@ def main() -> None:
             if (room, told[i].name) in done:
                 continue
             one = placed(told, i, room)
-            facts = {"room": room, "recording": one.name, "voice": one.voice, "words": one.words}
+            facts: dict[str, Any] = {"room": room, "recording": one.name, "voice": one.voice, "words": one.words}
             facts |= {"starts_s": one.starts_s, "duration_s": one.sound.duration_s}
             print(json.dumps(facts | heard(one)), file=out, flush=True)
             print(room, one.name, flush=True)

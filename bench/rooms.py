@@ -97,4 +97,4 @@ def with_pauses(sound: Sound, starts_s: Floats, seed: int) -> tuple[Sound, Float
 def _beside(wave: Wave, other: Wave) -> Wave:
     """Another sound, so much weaker than the voice as set above."""
     loud = np.quantile(np.abs(wave), 0.9)
-    return other / other.std() * loud * 10 ** (-_SNR_DB / 20)
+    return np.asarray(other / other.std() * loud * 10 ** (-_SNR_DB / 20))

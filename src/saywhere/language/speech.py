@@ -49,7 +49,7 @@ def align_words(sound: Sound, words: Sequence[str]) -> tuple[HeardWord, ...]:
     """
     if not words or len(words) > MOST_WORDS:
         raise InvalidValue("the text", f"has {len(words)} words; 1 to {MOST_WORDS:,} can be aligned")
-    judged = judge(listened(sound, words), learnt())
+    judged = judge(words, listened(sound, words), learnt())
     check_fit(words, judged, learnt())
     return heard_words(words, judged, sound.duration_s)
 

@@ -8,7 +8,7 @@ listener is late by, the weights of a logistic regression, and below which confi
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
@@ -22,8 +22,7 @@ from saywhere.language.opinion import Opinion
 _FAR_S, _ELSEWHERE_S = 0.1, 1.0
 # Scores below this say no more than that nothing fits.
 _WORST_SCORE, _MOST_EASE = -10.0, 3.0
-# An article or a preposition lasts less.
-_SHORT_S = 0.2
+_ARTICLES = ("a", "an", "the")
 # How many words on either side are a word's neighbours.
 _NEIGHBOURS = 2
 _LEAST_CONFIDENCE = 1e-3
@@ -57,12 +56,14 @@ def learnt() -> Trust:
     return Trust(facts["late_s"], np.array(facts["weights"]), facts["least"], facts["unheard"])
 
 
-def judge(opinions: Mapping[str, Opinion], trust: Trust) -> Judged:
-    """For every word the time that is surest, in an order that never goes back."""
+def judge(words: Sequence[str], opinions: Mapping[str, Opinion], trust: Trust) -> Judged:
+    """For every word of a text the time that is surest, in an order that never goes back."""
     names = sorted(opinions)
     starts_s = np.stack([opinions[name].starts_s - trust.late_s[name] for name in names])
     ends_s = np.stack([opinions[name].ends_s - trust.late_s[name] for name in names])
-    sure = np.stack([1 / (1 + np.exp(-evidence(opinions, trust.late_s, name) @ trust.weights)) for name in names])
+    sure = np.stack(
+        [1 / (1 + np.exp(-evidence(words, opinions, trust.late_s, name) @ trust.weights)) for name in names]
+    )
     who = _surest_in_order(starts_s, np.where(np.isnan(starts_s), 0.0, sure))
     known, at = who >= 0, (np.maximum(who, 0), np.arange(starts_s.shape[1]))
     return Judged(
@@ -72,17 +73,17 @@ def judge(opinions: Mapping[str, Opinion], trust: Trust) -> Judged:
     )
 
 
-def evidence(opinions: Mapping[str, Opinion], late_s: Mapping[str, float], name: str) -> Floats:
+def evidence(words: Sequence[str], opinions: Mapping[str, Opinion], late_s: Mapping[str, float], name: str) -> Floats:
     """(words, columns) what speaks for and against one listener's times: a constant; how far the nearest other listener
     is, whether that is far, and how far others are for the words around; how well the word fits the sound, how well its
-    neighbours do; how much time it had; whether it is short and hangs before a pause, as an article never should."""
+    neighbours do; how much time it had; whether it is an article that hangs before a pause, where nobody leaves one."""
     mine = opinions[name]
     starts_s = mine.starts_s - late_s[name]
     others = [_apart(starts_s, other.starts_s - late_s[who]) for who, other in opinions.items() if who != name]
     nearest = np.min(others, axis=0)
     score = np.nan_to_num(mine.scores, nan=_WORST_SCORE).clip(_WORST_SCORE, 0.0)
     ease = np.nan_to_num(mine.ease, nan=1.0).clip(1.0, _MOST_EASE)
-    hanging = _pause_after(mine) * (mine.ends_s - mine.starts_s < _SHORT_S)
+    hanging = _pause_after(mine) * np.isin([word.lower() for word in words], _ARTICLES)
     fit = (score, _around(score), ease)
     return np.stack([np.ones(len(starts_s)), nearest, nearest > _FAR_S, _around(nearest), *fit, hanging], axis=1)
 
