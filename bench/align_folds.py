@@ -132,7 +132,7 @@ def outcome(one: Hearing, learnt: Trust) -> Outcome:
         return lost
     judged = trust.judge(one.words, one.opinions, learnt)
     try:
-        speech.check_fit(one.words, judged, learnt)
+        speech.check_fit(judged, learnt)
     except InvalidValue:
         return lost
     words = speech.heard_words(one.words, judged, one.duration_s)

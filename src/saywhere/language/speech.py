@@ -49,9 +49,12 @@ def align_words(sound: Sound, words: Sequence[str]) -> tuple[HeardWord, ...]:
     """
     if not words or len(words) > MOST_WORDS:
         raise InvalidValue("the text", f"has {len(words)} words; 1 to {MOST_WORDS:,} can be aligned")
-    judged = judge(words, listened(sound, words), learnt())
-    check_fit(words, judged, learnt())
-    return heard_words(words, judged, sound.duration_s)
+    # Signs and other scripts are no evidence against their neighbours.
+    places = [i for i, word in enumerate(words) if spoken_parts(word)]
+    spoken = [words[i] for i in places]
+    judged = judge(spoken, listened(sound, spoken), learnt())
+    check_fit(judged, learnt())
+    return heard_words(words, judged.among(len(words), places, learnt().unheard), sound.duration_s)
 
 
 def listened(sound: Sound, words: Sequence[str]) -> dict[str, Opinion]:
@@ -62,10 +65,9 @@ def listened(sound: Sound, words: Sequence[str]) -> dict[str, Opinion]:
     return {name: sphinx.hear(clear, cut) for name, cut in CUTS.items()}
 
 
-def check_fit(words: Sequence[str], judged: Judged, trust: Trust) -> None:
-    """InvalidValue if the words are too unsure, all in all, to be what is said. Signs do not count."""
-    said = [i for i, word in enumerate(words) if spoken_parts(word)]
-    if np.isnan(judged.starts_s[said]).all() or judged.confidence[said].mean() < trust.least:
+def check_fit(judged: Judged, trust: Trust) -> None:
+    """InvalidValue if the words are too unsure, all in all, to be what is said."""
+    if np.isnan(judged.starts_s).all() or judged.confidence.mean() < trust.least:
         raise InvalidValue("the text", "is not what is said in the recording", "write what was spoken, word by word")
 
 

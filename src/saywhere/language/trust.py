@@ -48,6 +48,13 @@ class Judged:
     ends_s: Floats
     confidence: Floats
 
+    def among(self, n_words: int, places: Sequence[int], unheard: float) -> Judged:
+        """The same words at their places in a longer text, whose others nobody could hear."""
+        longer = Judged(np.full(n_words, np.nan), np.full(n_words, np.nan), np.full(n_words, unheard))
+        longer.starts_s[places], longer.ends_s[places] = self.starts_s, self.ends_s
+        longer.confidence[places] = self.confidence
+        return longer
+
 
 @cache
 def learnt() -> Trust:
