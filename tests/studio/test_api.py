@@ -72,6 +72,7 @@ def test_a_narrative_is_kept_changed_listed_and_deleted(client: TestClient, phot
         {"trace": {"points": [[0, 0, 0]], "starts": [3]}},
         {"words": [{"text": "two words", "start_s": 0, "end_s": 1}]},
         {"words": [{"text": "a", "start_s": 1, "end_s": 0}]},
+        {"words": [{"text": "a", "start_s": 0, "end_s": 1, "confidence": 1.5}]},
         {"words": [{"text": "a", "start_s": 1, "end_s": 2}, {"text": "b", "start_s": 0, "end_s": 2}]},
         {"boxes": [[0, 0, 1, 1]]},
         {"keys": [{"t": 2, "text_length": 1}, {"t": 1, "text_length": 2}]},

@@ -428,3 +428,4 @@ def test_a_real_recording_times_the_words_through_the_store(
     assert aligned["timed_by"] == "audio"
     assert [w["text"] for w in aligned["words"]] == aligned["text"].split()
     assert aligned["words"][4]["start_s"] == pytest.approx(10.1, abs=0.2)
+    assert np.mean([word["confidence"] for word in aligned["words"]]) > 0.8

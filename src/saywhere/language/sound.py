@@ -26,10 +26,7 @@ _LEAST_CONTRAST_DB = 6.0
 # The level of speech is one that it reaches for 0.3 s in all: clicks are shorter, and one word is enough.
 _LOUD_FRAMES = 30
 _QUIET_SHARE = 0.1
-# What is louder than this part of the way from quiet to loud is speech, if it lasts 30 ms, with 0.1 s around it: the
-# weak sounds at the beginning and end of words.
-_SPEECH_SHARE = 0.25
-_SHORTEST_FRAMES, _MARGIN_FRAMES = 3, 10
+_SHORTEST_FRAMES = 3
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -53,8 +50,12 @@ class Sound:
         wave = resample_poly(self.samples.astype(np.float32), rate_hz // common, self.rate_hz // common)
         return Sound(np.clip(np.rint(wave), -(2**15), 2**15 - 1).astype(np.int16), rate_hz)
 
-    def speech_frames(self) -> NDArray[np.bool_]:
-        """(n,) for every whole frame of 10 ms, whether it belongs to speech. InvalidValue if nothing stands out."""
+    def speech_frames(self, share: float = 0.25, margin_s: float = 0.1) -> NDArray[np.bool_]:
+        """(n,) for every whole frame of 10 ms, whether it belongs to speech. InvalidValue if nothing stands out.
+
+        share: what is louder than this part of the way from quiet to loud is speech, if it lasts 30 ms. margin_s: what
+        belongs to it on either side, for the weak sounds at the beginning and end of words.
+        """
         step = self.rate_hz // FRAMES_PER_S
         frames = self.samples[: len(self.samples) // step * step].astype(np.float64).reshape(-1, step)
         if len(frames) < _LOUD_FRAMES:
@@ -66,14 +67,14 @@ class Sound:
             raise InvalidValue("the recording", "is silent", "check that the microphone is on and not muted")
         if loud_db - quiet_db < _LEAST_CONTRAST_DB:
             raise InvalidValue("the recording", "is an even noise in which no speech stands out")
-        return _lasting(level_db > quiet_db + _SPEECH_SHARE * (loud_db - quiet_db))
+        return _lasting(level_db > quiet_db + share * (loud_db - quiet_db), round(margin_s * FRAMES_PER_S))
 
 
-def _lasting(loud: NDArray[np.bool_]) -> NDArray[np.bool_]:
+def _lasting(loud: NDArray[np.bool_], margin: int) -> NDArray[np.bool_]:
     from scipy.ndimage import binary_dilation, binary_opening
 
     spoken = binary_opening(loud, np.ones(_SHORTEST_FRAMES, dtype=bool))
-    wide: NDArray[np.bool_] = binary_dilation(spoken, np.ones(2 * _MARGIN_FRAMES + 1, dtype=bool))
+    wide: NDArray[np.bool_] = binary_dilation(spoken, np.ones(2 * margin + 1, dtype=bool))
     return wide
 
 

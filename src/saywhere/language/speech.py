@@ -1,61 +1,47 @@
-"""Forced alignment: when each word of a known English text is said in a recording.
+"""Forced alignment: when each word of a known English text is said in a recording, and how sure that is.
 
-pocketsphinx does the work with the model that its wheel carries. Around it stands what real recordings need:
-
-* Pauses are cut out before and put back after. People who point while they speak are silent for most of the time, and
-  an aligner that hears ten seconds of room noise likes to find a short word in it.
-* Words that the dictionary does not have get a rough pronunciation. Every word may be skipped, at a price. Those that
-  were not heard, or cannot be said in English (other scripts, signs), get time between their neighbours. One strange
-  word never costs the others their times.
-* Text of which too little is heard is refused, with the reason.
+pocketsphinx listens twice, with pauses cut close and wide; `trust` decides word by word whom to believe, and how much.
+Words that were not heard, or cannot be said in English (other scripts, signs), get time between their neighbours. One
+strange word never costs the others their times. A text of which too little is heard is refused, with the reason.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from saywhere.core.errors import InvalidValue, require
+from saywhere.core.errors import InvalidValue
 from saywhere.core.words import Utterance, Word, split_words
-from saywhere.language.pronunciation import sounds, spoken_parts
-from saywhere.language.sound import FRAMES_PER_S, Sound
-
-RATE_HZ = 16_000
-"""What the acoustic model was trained on."""
+from saywhere.language.opinion import Opinion
+from saywhere.language.pronunciation import spoken_parts
+from saywhere.language.sound import Sound
+from saywhere.language.sphinx import RATE_HZ, Cut, Sphinx
+from saywhere.language.trust import Judged, Trust, judge, learnt
 
 MOST_WORDS = 2_000
-# A phone has three states of at least one frame each.
-_FRAMES_A_PHONE = 3
-# Narrow beams are quick and enough for clear speech; noise and rough pronunciations need wide ones.
-_BEAMS: tuple[dict[str, float], ...] = ({}, {"beam": 1e-80, "wbeam": 1e-60, "pbeam": 1e-80})
-# What skipping a word costs. On real recordings, all words of the right text are heard and words put in are skipped;
-# of other texts, mostly less than 75 % are "heard".
-_SKIP = 1e-5
-_MOST_SKIPPED = 2
-_LEAST_HEARD = 0.75
-# Log-probability a frame, beside the sound that fits best. The right text has −2.0 to −3.0, a wrong one −3.5 (nearly
-# the same sentence) to −4.7: this refuses only what is surely wrong.
-_WORST_FIT = -4.0
-_SMALLEST_SCORE = 1e-300
+CUTS = {"close": Cut(0.25, 0.1), "wide": Cut(0.15, 0.3)}
+"""How pocketsphinx listens: the first finds borders best, the second hears quiet speech."""
+DOUBTFUL = 0.7
+"""Words of which we are less sure than this should be looked at."""
+
 # A word that was not heard gets this much of a pause between its neighbours at most.
 _UNHEARD_S = 0.5
 
 
 @dataclass(frozen=True, slots=True)
-class _Part:
-    """Something to listen for: a word of the dictionary, and which of the text's words it belongs to."""
+class HeardWord(Word):
+    """A word and how likely its start is within a quarter of a second of the true one.
 
-    spelling: str
-    word: int
-    phones: int
+    >>> HeardWord("cup", 1.0, 1.25, 0.9).confidence
+    0.9
+    """
+
+    confidence: float
 
 
-def align_words(sound: Sound, words: Sequence[str]) -> tuple[Word, ...]:
+def align_words(sound: Sound, words: Sequence[str]) -> tuple[HeardWord, ...]:
     """One window for every word, in their order; windows never overlap. Times are seconds of the recording.
 
     words: as written, none with white space inside; punctuation is passed over.
@@ -63,116 +49,41 @@ def align_words(sound: Sound, words: Sequence[str]) -> tuple[Word, ...]:
     """
     if not words or len(words) > MOST_WORDS:
         raise InvalidValue("the text", f"has {len(words)} words; 1 to {MOST_WORDS:,} can be aligned")
-    heard = sound.resampled(RATE_HZ)
-    (frames,) = np.nonzero(heard.speech_frames())
-    step = RATE_HZ // FRAMES_PER_S
-    speech = heard.samples[: len(heard.samples) // step * step].reshape(-1, step)[frames].ravel()
-    for beams in _BEAMS:
-        decoder = _decoder(beams)
-        parts = _parts(decoder, words)
-        _check_length(parts, len(words), len(frames))
-        segments = _segments(decoder, parts, speech)
-        if segments is not None:
-            return _words(words, _recognised(parts, segments), frames)
-    raise _unfit()
+    # Signs and other scripts are no evidence against their neighbours.
+    places = [i for i, word in enumerate(words) if spoken_parts(word)]
+    spoken = [words[i] for i in places]
+    judged = judge(spoken, listened(sound, spoken), learnt())
+    check_fit(judged, learnt())
+    return heard_words(words, judged.among(len(words), places, learnt().unheard), sound.duration_s)
 
 
-def _unfit() -> InvalidValue:
-    return InvalidValue("the text", "is not what is said in the recording", "write what was spoken, word by word")
+def listened(sound: Sound, words: Sequence[str]) -> dict[str, Opinion]:
+    """What was heard with each cut."""
+    clear = sound.resampled(RATE_HZ)
+    clear.speech_frames()  # What is silent is told before anything is loaded.
+    sphinx = Sphinx(words)
+    return {name: sphinx.hear(clear, cut) for name, cut in CUTS.items()}
 
 
-def _decoder(beams: dict[str, float]) -> Any:
-    pocketsphinx = require("pocketsphinx", needed_for="timing words by a recording", extra="speech")
-    # The best path through a lattice moves words' borders; the first pass, as it is, is nearer to the truth.
-    return pocketsphinx.Decoder(lm=None, loglevel="FATAL", samprate=RATE_HZ, bestpath=False, **beams)
+def check_fit(judged: Judged, trust: Trust) -> None:
+    """InvalidValue if the words are too unsure, all in all, to be what is said."""
+    if np.isnan(judged.starts_s).all() or judged.confidence.mean() < trust.least:
+        raise InvalidValue("the text", "is not what is said in the recording", "write what was spoken, word by word")
 
 
-def _parts(decoder: Any, words: Sequence[str]) -> list[_Part]:
-    """What to listen for, all of it in the decoder's dictionary."""
-    parts: list[_Part] = []
-    for i, word in enumerate(words):
-        for said in spoken_parts(word):
-            phones = decoder.lookup_word(said)
-            if phones is None:
-                phones = sounds(said)
-                decoder.add_word(said, phones, update=False)
-            parts.append(_Part(said, i, len(phones.split())))
-    if not parts:
-        raise InvalidValue("the text", "has no word that can be said in English")
-    return parts
-
-
-def _check_length(parts: Sequence[_Part], n_words: int, n_frames: int) -> None:
-    needed = _FRAMES_A_PHONE * sum(part.phones for part in parts)
-    if n_frames < needed:
-        raise InvalidValue(
-            "the recording",
-            f"holds {n_frames / FRAMES_PER_S:.1f} s of speech, too little for {n_words} words",
-            f"they take at least {needed / FRAMES_PER_S:.1f} s",
-        )
-
-
-def _segments(decoder: Any, parts: Sequence[_Part], speech: NDArray[np.int16]) -> list[Any] | None:
-    """What was heard of the parts, in their order, or None if the decoder did not get through to the end."""
-    end = (_MOST_SKIPPED + 1) * len(parts) + _MOST_SKIPPED
-    decoder.add_fsg("text", decoder.create_fsg("text", 0, end, _steps(parts)))
-    decoder.activate_search("text")
-    decoder.start_utt()
-    decoder.process_raw(speech.tobytes(), full_utt=True)
-    decoder.end_utt()
-    if decoder.hyp() is None:
-        return None
-    # Silence, noise and skips are segments, too.
-    return [segment for segment in decoder.seg() if not segment.word.startswith(("<", "[", "("))]
-
-
-def _steps(parts: Sequence[_Part]) -> list[tuple[int, int, float] | tuple[int, int, float, str]]:
-    """Steps from state to state: heard, or skipped. There is a state for each number of parts skipped just before.
-
-    If any number could be skipped in a row, the decoder would make a step for every two parts of the text.
-    """
-    steps: list[tuple[int, int, float] | tuple[int, int, float, str]] = []
-    width = _MOST_SKIPPED + 1
-    for i, part in enumerate(parts):
-        for skipped in range(width):
-            steps.append((width * i + skipped, width * (i + 1), 1 - _SKIP, part.spelling))
-            if skipped < _MOST_SKIPPED:
-                steps.append((width * i + skipped, width * (i + 1) + skipped + 1, _SKIP))
-    end = width * len(parts)
-    return steps + [(end + skipped, end + _MOST_SKIPPED, 1.0) for skipped in range(_MOST_SKIPPED)]
-
-
-def _recognised(parts: Sequence[_Part], segments: Sequence[Any]) -> list[tuple[_Part, Any]]:
-    """The parts that were heard, each with its segment. InvalidValue if they are too few or fit badly."""
-    heard: list[tuple[_Part, Any]] = []
-    waiting = iter(parts)
-    for segment in segments:
-        said = segment.word.partition("(")[0]  # "with(2)" is another way to say "with".
-        heard.append((next(part for part in waiting if part.spelling == said), segment))
-    # One that was not heard is never too many, unless it is all.
-    if len(heard) < max(1, min(_LEAST_HEARD * len(parts), len(parts) - 1)):
-        raise _unfit()
-    score = sum(math.log(max(segment.ascore, _SMALLEST_SCORE)) for segment in segments)
-    n_frames = sum(segment.end_frame - segment.start_frame + 1 for segment in segments)
-    if score < _WORST_FIT * n_frames:
-        raise _unfit()
-    return heard
-
-
-def _words(words: Sequence[str], heard: Sequence[tuple[_Part, Any]], frames: NDArray[np.int64]) -> tuple[Word, ...]:
-    """Windows out of segments. frames: where in the recording each frame of the speech was."""
-    windows: dict[int, tuple[float, float]] = {}
-    for part, segment in heard:
-        start_s, end_s = _window(frames[segment.start_frame : segment.end_frame + 1])
-        windows[part.word] = windows.get(part.word, (start_s, end_s))[0], end_s
-    return split_words(between_neighbours(words, windows))
-
-
-def _window(frames: NDArray[np.int64]) -> tuple[float, float]:
-    """Seconds. Nobody pauses inside a word: of one that lies across a pause, the longer side counts."""
-    sides = np.split(frames, np.flatnonzero(np.diff(frames) > 1) + 1)
-    side = max(sides, key=len)
-    return float(side[0]) / FRAMES_PER_S, float(side[-1] + 1) / FRAMES_PER_S
+def heard_words(words: Sequence[str], judged: Judged, duration_s: float) -> tuple[HeardWord, ...]:
+    """All words with their times; those that nobody heard lie between their neighbours."""
+    (known,) = np.nonzero(~np.isnan(judged.starts_s))
+    starts_s = judged.starts_s[known].clip(0.0, duration_s)
+    # Listeners do not agree on where a word ends and the next begins: it is where the next begins.
+    ends_s = np.minimum(judged.ends_s[known].clip(0.0, duration_s), np.append(starts_s[1:], duration_s))
+    spans = zip(known.tolist(), starts_s.tolist(), np.maximum(starts_s, ends_s).tolist(), strict=True)
+    windows = {word: (start_s, end_s) for word, start_s, end_s in spans}
+    timed = split_words(between_neighbours(words, windows))
+    return tuple(
+        HeardWord(word.text, word.start_s, word.end_s, float(sure))
+        for word, sure in zip(timed, judged.confidence, strict=True)
+    )
 
 
 def between_neighbours(words: Sequence[str], windows: dict[int, tuple[float, float]]) -> list[Utterance]:

@@ -137,9 +137,12 @@ class LooksAsked(Message):
 
 
 class WordSaid(Message):
+    """confidence: how likely its start is right within a quarter of a second, if that is known."""
+
     text: Annotated[str, Field(min_length=1, max_length=1_000)]
     start_s: Seconds
     end_s: Seconds
+    confidence: Annotated[float, Field(ge=0, le=1)] | None = None
 
 
 class TraceDrawn(Message):
@@ -269,9 +272,12 @@ class CaptionsReply(Reply):
 
 
 class WordReply(Reply):
+    """confidence: how likely its start is right within a quarter of a second, if the voice told it."""
+
     text: str
     start_s: float
     end_s: float
+    confidence: float | None = None
 
 
 class TraceReply(Reply):

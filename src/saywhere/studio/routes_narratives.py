@@ -104,7 +104,8 @@ def get_audio(narrative_id: NarrativePath, studio: TheStudio) -> Response:
 
 @router.post("/{narrative_id}/align", responses=errors(404, 409, 503))
 async def align(narrative_id: NarrativePath, studio: TheStudio, _: Nothing | None = None) -> NarrativeReply:
-    """Give the words their times: from the audio, or from when keys were pressed. 409 if there is neither."""
+    """Give the words their times: from the audio, with a confidence each, or from when keys were pressed. 409 if there
+    is neither, or the audio does not fit the text."""
     record = await run_in_threadpool(studio.narratives.get, narrative_id)
 
     def aligned() -> dict[str, Any]:

@@ -24,7 +24,8 @@ _LEAST_TYPED = 0.75
 
 
 def align(record: Mapping[str, Any], audio: Path | None) -> dict[str, Any]:
-    """The record with a window for every word of its text, and `timed_by`: "audio" or "keys".
+    """The record with a window for every word of its text, and `timed_by`: "audio" or "keys". Words that were heard
+    have a `confidence`.
 
     The voice is heard where there is a recording. Where that holds no speech that fits the text and the text was typed
     meanwhile, the keys tell; those of another text never do. InvalidValue, with the reason, where there is neither.
@@ -35,27 +36,33 @@ def align(record: Mapping[str, Any], audio: Path | None) -> dict[str, Any]:
         raise InvalidValue("the text", "is empty", "type what was said, then align")
     if audio is None and not record["keys"]:
         raise InvalidValue("the narrative", "has neither a recording nor times of keys, so its words have no times")
-    words, timed_by = _timed(record, texts, audio)
-    said = [{"text": word.text, "start_s": word.start_s, "end_s": word.end_s} for word in words]
+    said, timed_by = _timed(record, texts, audio)
     kept = dict(record)
     if [word["text"] for word in record["words"]] != texts:
         kept.pop("boxes", None)
     return kept | {"words": said, "timed_by": timed_by}
 
 
-def _timed(record: Mapping[str, Any], texts: Sequence[str], audio: Path | None) -> tuple[tuple[Word, ...], str]:
+def _timed(record: Mapping[str, Any], texts: Sequence[str], audio: Path | None) -> tuple[list[dict[str, Any]], str]:
+    """Words as records have them, and where their times come from."""
     if audio is None:
-        return _typed_words(record, texts), "keys"
+        return _said(_typed_words(record, texts)), "keys"
     from saywhere.language.sound import read_wav
     from saywhere.language.speech import align_words
 
     try:
-        return align_words(read_wav(audio), texts), "audio"
+        heard = align_words(read_wav(audio), texts)
+        sure = [round(word.confidence, 3) for word in heard]
+        return [word | {"confidence": one} for word, one in zip(_said(heard), sure, strict=True)], "audio"
     except InvalidValue as unheard:
         try:
-            return _typed_words(record, texts), "keys"
+            return _said(_typed_words(record, texts)), "keys"
         except InvalidValue:
             raise unheard from None  # Why the voice does not tell is what helps.
+
+
+def _said(words: Sequence[Word]) -> list[dict[str, Any]]:
+    return [{"text": word.text, "start_s": word.start_s, "end_s": word.end_s} for word in words]
 
 
 def _typed_words(record: Mapping[str, Any], texts: Sequence[str]) -> tuple[Word, ...]:

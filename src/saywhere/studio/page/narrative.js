@@ -1,5 +1,9 @@
 /** The geometry of a narrative: strokes in time, and where its words are. Positions are fractions of the photo. */
 
+/** Words whose time is less sure than this should be looked at. The same number is DOUBTFUL in language/speech.py. */
+const DOUBTFUL = 0.7;
+export const doubtful = (word) => word.confidence != null && word.confidence < DOUBTFUL;
+
 /** [from, to) of every pen-down stroke in trace.points. */
 export function strokes({ points, starts }) {
   return starts.map((start, i) => points.slice(start, starts[i + 1] ?? points.length)).filter((stroke) => stroke.length);

@@ -2,7 +2,7 @@
 
 import { button, calmMotion, clock, h, relabel, s } from "./dom.js";
 import { css, timeColour } from "./colours.js";
-import { between, pieces, positionAt, span, strokes, whereabouts, wordBoxes } from "./narrative.js";
+import { between, doubtful, pieces, positionAt, span, strokes, whereabouts, wordBoxes } from "./narrative.js";
 import { toast } from "./notices.js";
 
 const SPEEDS = [[0.5, "½×"], [1, "1×"], [1.5, "1½×"], [2, "2×"], [4, "4×"]];
@@ -100,9 +100,10 @@ export class Player {
   }
 
   wordButton(word, i) {
-    const place = this.boxes[i] ? `, ${whereabouts(this.boxes[i])}` : "";
+    const place = this.boxes[i] ? `, ${whereabouts(this.boxes[i])}` : "", doubt = doubtful(word);
     const span = h("button", {
-      type: "button", class: this.boxes[i] ? "word" : "word nowhere", tabindex: "-1", "aria-label": `${word.text}${place}`,
+      type: "button", class: `word${this.boxes[i] ? "" : " nowhere"}${doubt ? " doubtful" : ""}`, tabindex: "-1",
+      "aria-label": `${word.text}${place}${doubt ? ", time doubtful" : ""}`, title: doubt ? "The time of this word is doubtful" : null,
       onpointerenter: () => this.light(i), onpointerleave: () => this.light(null),
       onfocus: () => this.light(i), onblur: () => this.light(null),
       onclick: () => this.seek(word.start_s + 1e-3), onkeydown: (event) => this.wordKey(event, i),

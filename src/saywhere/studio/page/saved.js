@@ -3,9 +3,16 @@
 import * as api from "./api.js";
 import { button, h } from "./dom.js";
 import { exportMenu } from "./exports.js";
+import { doubtful } from "./narrative.js";
 import { busy, problem } from "./notices.js";
 
 const TIMED_BY = { audio: "Word times come from the voice.", keys: "Word times come from the key presses.", even: "Word times are spread evenly." };
+
+/** Where word times come from, and how many should be looked at. */
+function told({ timed_by, words }) {
+  const count = words.filter(doubtful).length;
+  return [TIMED_BY[timed_by], count && `${count === 1 ? "One is doubtful and has" : `${count} are doubtful and have`} a dotted line.`].filter(Boolean).join(" ");
+}
 
 export class Saved {
   /** more: buttons that lead on from here. */
@@ -48,7 +55,7 @@ export class Saved {
     try {
       this.saved = await api.align(this.saved.id);
       this.player.load(this.saved, { audio: this.audio });
-      this.aside.replaceChildren(h("p", { class: "hint" }, TIMED_BY[this.saved.timed_by] ?? ""));
+      this.aside.replaceChildren(h("p", { class: "hint" }, told(this.saved)));
     } catch (error) {
       if (!(error instanceof api.Refused)) throw error;
       this.aside.replaceChildren(problem(error));
