@@ -65,7 +65,7 @@ class HintVqaExperiment(TuningExperiment):
     runs: dict[str, HintScale] = field(
         default_factory=lambda: {
             f"{SECTION} {VQA}": HintScale(
-                *(800, 1.5e-3, 150, 5e-4, 128, 128, 64, 0.3, (0.1, 0.01)), explained=400, faithful=100, trained=1500
+                *(500, 2e-3, 100, 1e-3, 128, 128, 64, 0.3, (0.1, 0.01)), explained=300, faithful=100, trained=1000
             )
         }
     )
