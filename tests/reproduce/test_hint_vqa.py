@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from PIL import Image
 
 from saywhere.build.coco import FIELDS, KIND
 from saywhere.core import InvalidFile
@@ -20,7 +22,7 @@ from saywhere.models.updown import PreparedQuestion, Questions
 from saywhere.reproduce import hint_rows as rows
 from saywhere.reproduce.hint_tuning import VQA, HintScale
 from saywhere.reproduce.hint_vqa import SECTION, HintVqaExperiment
-from saywhere.reproduce.hint_vqa_data import PlaceReader, VqaPhotos, prepare_vqa_photos
+from saywhere.reproduce.hint_vqa_data import PrincipalPlaces, VqaPhotos, prepare_vqa_photos
 from saywhere.store import Store, StoreWriter
 
 _PHOTOS, _SIZE, _SIDE = 240, 6, 4
@@ -54,6 +56,8 @@ def _places(rng: np.random.Generator) -> tuple[NDArray[Any], NDArray[Any]]:
 def stores(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     """Every photo shows a dog and a cat; every other one has a map of people who look at the cat."""
     folder, rng = tmp_path_factory.mktemp("vqa"), np.random.default_rng(0)
+    jpeg = BytesIO()
+    Image.new("RGB", (32, 24), "teal").save(jpeg, "JPEG")
     looks = np.zeros((32, 32), np.uint8)
     looks[16:, 16:] = 255
     with (
@@ -67,7 +71,8 @@ def stores(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
             ]
             seen = {"saliency": looks} if number % 2 else {}
             classes = [COCO_CLASSES.index("dog"), COCO_CLASSES.index("cat")]
-            coco.add(f"{number:012}", boxes_xyxy=[_DOG, _CAT], classes=classes, questions=asked, **seen)
+            told = {"boxes_xyxy": [_DOG, _CAT], "classes": classes, "questions": asked}
+            coco.add(f"{number:012}", jpeg=jpeg.getvalue(), **told, **seen)
             regions, boxes = _places(rng)
             places.add(f"{number:012}", regions=regions, boxes=boxes)
     return folder / "coco", folder / "places"
@@ -135,7 +140,7 @@ def test_training_questions_are_hinted_only_where_both_kinds_of_looks_are_known(
 def test_windows_are_joined_and_things_have_the_state_of_the_windows_they_cover(stores: tuple[Path, Path]) -> None:
     row = next(iter(Store(stores[1])))
     # With all directions kept, distances between states stay as they are, but for the scale.
-    seen = PlaceReader.of(Store(stores[1]), _SIZE)(row)
+    seen = PrincipalPlaces.of(Store(stores[1]), _SIZE)(row)
     assert len(seen) == 3 + (_SIDE // 2) ** 2
     states = seen.features[:, -_SIZE:]
     # The dog covers the first of the joined windows, the cat the last.
@@ -171,7 +176,7 @@ def test_the_report_has_every_row_and_its_claims_name_looks_without_a_question(
         photos=SCALE,
         runs={f"{SECTION} {VQA}": SMALL},
         least_gain=-100.0,
-        shown=0,
+        shown=2,
     )
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(HintVqaExperiment, "decides_from", 1)
@@ -185,4 +190,6 @@ def test_the_report_has_every_row_and_its_claims_name_looks_without_a_question(
     assert chosen[rows.FREE_VIEW] in SMALL.weights
     recipe = json.loads((tmp_path / SECTION / VQA / "free-view-0" / "result.json").read_text())["recipe"]
     assert recipe["model"]["hint"]["hints"] == "free_view"
+    assert [[panel.title for panel in one.panels] for one in results.heats] == [["base", "HINT", "people"]] * 2
+    assert all((tmp_path / one.photo).read_bytes().startswith(b"\xff\xd8") for one in results.heats)
     assert (tmp_path / "report.md").is_file()

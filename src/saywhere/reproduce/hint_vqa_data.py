@@ -75,7 +75,7 @@ def prepare_vqa_photos(folder: Path, coco: Path, places: Path, scale: VqaPhotos,
     rng = np.random.default_rng(scale.seed)
     sides = _sides(sorted(asked), scale, rng)
     learnt = [image for image, side in sides.items() if side == "train"]
-    reader = PlaceReader.of([seen.by_key(image) for image in learnt[:_FITTED]], scale.directions)
+    reader = PrincipalPlaces.of([seen.by_key(image) for image in learnt[:_FITTED]], scale.directions)
     questions = [(image, one) for image in sides for one in peoples_questions(asked[image])]
     named, changed = _splits(questions, sides, scale, rng)
     prepared = []
@@ -96,7 +96,7 @@ def peoples_questions(row: Row) -> list[PeoplesQuestion]:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class PlaceReader:
+class PrincipalPlaces:
     """Places of a photo as UpDn reads them: the whole, things, and windows, two by two of the eye's joined.
 
     Features: the vector in the space of texts, 0 for windows; the thing's score; what the place is; the eye's hidden
@@ -108,7 +108,7 @@ class PlaceReader:
     seen: tuple[Floats32, Floats32]
 
     @classmethod
-    def of(cls, rows: Iterable[Row], size: int) -> PlaceReader:
+    def of(cls, rows: Iterable[Row], size: int) -> PrincipalPlaces:
         """Directions in which the places of some photos differ most; size: how many."""
         parts = [_parts(row) for row in rows]
         return cls(*(_directions(np.concatenate([part[i] for part in parts]), size) for i in (0, 1)))
