@@ -84,7 +84,7 @@ def prepare_vqa_photos(folder: Path, coco: Path, places: Path, scale: VqaPhotos,
         image, one = questions[place]
         if image not in images:
             images[image] = reader(seen.by_key(image))
-        prepared.append(_prepared(one, asked[image], split, images[image].boxes_xyxy))
+        prepared.append(_prepared(one, asked[image], split, images[image].boxes_xyxy.astype(np.float64)))
         progress("asking people's questions", number + 1, len(named))
     about: dict[str, Any] = {"photos": asdict(scale), CHANGED_TYPES: changed, "eye": seen.about}
     save_questions(folder / "questions", images, prepared, about, least_count=scale.least_count, least_word_count=2)
@@ -116,7 +116,8 @@ class PrincipalPlaces:
     def __call__(self, row: Row) -> RegionFeatures:
         vectors, states, flags, boxes = _parts(row)
         (mean, said), (middle, seen) = self.said, self.seen
-        told, there = (vectors - mean) @ said, (states - middle) @ seen
+        told = (vectors - mean) @ said
+        there = ((states - middle) @ seen).astype(np.float32, copy=False)
         grid = there[1:].reshape(*[math.isqrt(len(there) - 1)] * 2, -1)
         windows, edges = _joined(grid)
         features = np.zeros((len(told) + len(windows), told.shape[1] + flags.shape[1] + there.shape[1]), np.float32)
