@@ -1,4 +1,4 @@
-"""`saywhere build questions`, `priors` and `visual-words`."""
+"""`saywhere build questions`, `priors`, `pairs` and `visual-words`."""
 
 from __future__ import annotations
 
@@ -13,11 +13,13 @@ from saywhere.build.question_files import read_attention
 from saywhere.cli import questions
 from saywhere.core import InvalidFile
 from saywhere.formats import vqa
+from saywhere.formats.split_lists import read_split_lists
 from saywhere.formats.vqa import Question
 
 app = typer.Typer()
 app.command("questions")(questions.questions)
 app.command("priors")(questions.priors)
+app.command("pairs")(questions.pairs)
 app.command("visual-words")(questions.visual_words)
 
 ROWS = [[16, 0.2, 0.5, 0.3, 0.5], [15, 0.8, 0.5, 0.2, 0.3]]
@@ -112,6 +114,18 @@ def test_priors_writes_four_pairs_and_says_what_was_kept(tmp_path: Path) -> None
         shares[name] = sum(value.multiple_choice_answer == "yes" for value in good) / len(good)
     assert shares["train"] > 0.8
     assert shares["test_changed"] < 0.2
+
+
+def test_pairs_writes_a_list_that_prepare_reads_and_things_meet_in_the_test_alone(tmp_path: Path) -> None:
+    alone, both = [[16, 0.2, 0.5, 0.3, 0.5]], ROWS
+    boxes = {f"{i:012}": both if i % 8 == 0 else alone if i % 2 else [ROWS[1]] for i in range(1, 401)}
+    (tmp_path / "boxes.json").write_text(json.dumps(boxes))
+    ran = build("pairs", tmp_path / "boxes.json", "-o", tmp_path / "split.json")
+    assert ran.exit_code == 0, ran.output
+    assert "1 pairs; 332 train, 18 validation, 50 test; 0 bad records" in ran.output.replace("\n", " ")
+    assert json.loads((tmp_path / "split.json").read_text())["info"]["pairs"] == [["cat", "dog", 50]]
+    split_of = read_split_lists([str(tmp_path / "split.json")])
+    assert {int(key) for key, split in split_of.items() if split == "test"} == {i for i in range(1, 401) if i % 8 == 0}
 
 
 def test_priors_names_questions_without_answers_and_refuses_a_file_with_none(tmp_path: Path) -> None:

@@ -253,6 +253,21 @@ def test_permuted_hints_are_the_items_own_in_another_order_and_the_unsaid_stays_
     assert torch.equal(again[:, 1:], told[:, 1:])
 
 
+def test_hints_of_free_viewing_are_those_of_people_who_were_not_asked() -> None:
+    own, seen = (np.array(values, np.float32) for values in ([np.nan, 0.0, 1.0], [np.nan, 0.7, 0.3]))
+    free_view = {0: [seen], 1: []}
+    settings = HintSettings(hints="free_view")
+    hints = Hints(settings, range(2), lambda index: [own], lambda index: free_view[index])
+    human = torch.from_numpy(own).expand(2, -1)
+    told = hints.of(torch.arange(2), torch.zeros(2, dtype=torch.int64), human, torch.Generator())
+    assert told[0, 1:].tolist() == pytest.approx([0.7, 0.3])
+    # Of the second nobody knows where people look without a question.
+    assert told[:, 0].isnan().all()
+    assert told[1].isnan().all()
+    with pytest.raises(InvalidValue, match="without a question"):
+        Hints(settings, range(2), lambda index: [own])
+
+
 def test_near_ties_give_no_pair() -> None:
     # A clock, and the sky that holds it: people look at both alike.
     human, present = torch.tensor([[0.9988, 1.0, 0.2]]), torch.ones(1, 3, dtype=torch.bool)

@@ -58,7 +58,7 @@ def questions(tmp_path_factory: pytest.TempPathFactory) -> Path:
     items = [
         PreparedQuestion(
             f"q{i}", f"i{i}", _split(i), "which colour is it", "what", "other", (_COLOURS[colour],),
-            None if i % 4 == 3 else importance,
+            None if i % 4 == 3 else importance, free_view=None if i % 4 == 3 else np.roll(importance, 1),
         )
         for i, (_, colour, importance) in enumerate(images)
     ]  # fmt: skip
@@ -185,7 +185,7 @@ def test_what_is_pointed_at_is_read_with_and_without_hints(questions: Path) -> N
         assert plain != pointed
 
 
-@pytest.mark.parametrize("kind", ["human", "inverse", "random", "redrawn", "permuted", "none"])
+@pytest.mark.parametrize("kind", ["human", "free_view", "inverse", "random", "redrawn", "permuted", "none"])
 def test_every_kind_of_hint_can_be_learnt_from(questions: Path, kind: str) -> None:
     task = _vqa(questions, hints=kind)
     model, batch = task.build(_generator()), _batch(task)
@@ -201,9 +201,9 @@ def test_kinds_of_hints_give_different_losses_and_only_redrawn_ones_change(quest
         task = _vqa(questions, hints=kind)
         return task.losses(task.build(_generator()), _batch(task), _generator(seed))["hint"].item()
 
-    kinds = ("human", "inverse", "random", "redrawn", "permuted")
+    kinds = ("human", "free_view", "inverse", "random", "redrawn", "permuted")
     assert len({hint(kind, 0) for kind in kinds}) == len(kinds)
-    assert [hint(kind, 0) == hint(kind, 1) for kind in kinds] == [True, True, True, False, True]
+    assert [hint(kind, 0) == hint(kind, 1) for kind in kinds] == [True, True, True, True, False, True]
 
 
 def test_a_batch_without_hints_has_the_plain_tasks_gradient(questions: Path) -> None:

@@ -17,15 +17,11 @@ from saywhere.reproduce import hint_measure as measures
 from saywhere.reproduce import hint_rows as rows
 from saywhere.reproduce.experiment import TrainingJob, recipe_of
 from saywhere.reproduce.eyes import WorldRegionEye, crops_of, region_boxes, region_features, train_region_eye
-from saywhere.reproduce.hint import (
-    CAPTION,
-    VQA,
-    HintExperiment,
-    HintScale,
-)
+from saywhere.reproduce.hint import HintExperiment
 from saywhere.reproduce.hint_data import HintWorld, prepare_hint_world
 from saywhere.reproduce.hint_measure import _faithfulness, _removal
 from saywhere.reproduce.hint_rows import HintRow, section_claims, section_sweeps, section_tables
+from saywhere.reproduce.hint_tuning import CAPTION, VQA, HintScale
 from saywhere.reproduce.results import Results
 from saywhere.reproduce.tables import Scoreboard
 from saywhere.world import make_scene
@@ -224,7 +220,7 @@ def _scores(gain: float) -> Scoreboard:
     names = {c.name for c in (measures.PRIMARY, *measures.ACCURACY, *measures.GROUNDING, *measures.CAPTION_MEASURES)}
     scores = {
         (key, seed): dict.fromkeys(names, 10 + 0.01 * seed + (gain + 0.01 * seed if key == rows.HINT else 0))
-        for key in rows.TITLES
+        for key in (rows.BLIND, *rows.ROWS)
         for seed in range(5)
     }
     return Scoreboard(rows.TITLES, range(5), scores, "the world")

@@ -1,4 +1,5 @@
-"""`saywhere build questions` and `priors`: questions out of boxes, and splits whose answer priors change.
+"""`saywhere build questions`, `priors` and `pairs`: questions out of boxes, splits whose answer priors change, and ones
+in which things meet in the test that never meet in training.
 
 `build visual-words` makes the word list that both the questions' colours and captions with attention use.
 """
@@ -117,6 +118,44 @@ def priors(
         out.print(f"left as they are: {', '.join(split.left_as_they_are)}", markup=False)
     kept = sum(map(len, split.sides.values()))
     out.print(f"{output}: {kept:,} kept, {len(split.dropped):,} dropped, {len(bad):,} bad records", markup=False)
+    if bad:
+        raise typer.Exit(1)
+
+
+def pairs(
+    boxes: Annotated[
+        Path,
+        typer.Argument(
+            help="COCO instances, or JSON: image → [[class, x, y, w, h], …] in fractions.", show_default=False
+        ),
+    ],
+    output: Annotated[Path, typer.Option("--out", "-o", help="File to write (.json), for `prepare --split`.")],
+    test: Annotated[float, typer.Option(min=0, max=1, help="At most this share of the photos is for the test.")] = 0.15,
+    least: Annotated[int, typer.Option(min=1, help="On how many photos a pair must be.")] = 20,
+    seed: Seed = 0,
+) -> None:
+    """Split photos so that pairs of things meet in the test that never meet in training, for captioners.
+
+    Bad boxes are named, counted and left out; then the exit code is 1.
+    """
+    import msgspec
+    import numpy as np
+
+    from saywhere.atomic import write_atomic
+    from saywhere.build.photo_boxes import read_photo_boxes
+    from saywhere.build.unseen_pairs import PairSettings, split_by_pairs
+    from saywhere.cli.provenance import provenance
+
+    found, bad = read_photo_boxes(boxes)
+    classes = {photo.image: photo.classes for photo in found}
+    split = split_by_pairs(classes, np.random.default_rng(seed), PairSettings(test=test, least=least))
+    info = {"pairs": [[*pair, count] for pair, count in split.pairs.items()], "seed": seed}
+    images = [{"file_name": photo, "split": side} for side, photos in split.sides.items() for photo in photos]
+    with write_atomic(output) as file:
+        file.write(msgspec.json.encode({"info": {**info, "made_by": provenance([boxes])}, "images": images}))
+    tell_left_out(bad)
+    counts = ", ".join(f"{len(photos):,} {side}" for side, photos in split.sides.items())
+    out.print(f"{output}: {len(split.pairs):,} pairs; {counts}; {len(bad):,} bad records", markup=False)
     if bad:
         raise typer.Exit(1)
 

@@ -154,6 +154,31 @@ def hint(
     _write_study(_run(_seeded(planned, seeds), output), output)
 
 
+@app.command("hint-vqa")
+def hint_vqa(
+    coco: Annotated[Path, typer.Argument(help="Store of `saywhere build coco`.", show_default=False)],
+    places: Annotated[
+        Path, typer.Option(help="What an eye saw: data/places of `saywhere build answers`.", show_default=False)
+    ],
+    output: Out = Path("out/hint-vqa"),
+    quick: Quick = False,
+    workers: Workers = 2,
+    seeds: Seeds = None,
+    show_photos: Annotated[
+        bool, typer.Option(help="Show photographs in the report. Leave them out to publish it.")
+    ] = True,
+) -> None:
+    """HINT on people's questions (VQA v2) split so that priors change; also with looks without a question (SALICON).
+
+    What is done already in the output folder is not done again, so an interrupted run goes on where it was.
+    """
+    from saywhere.reproduce.hint_vqa import HintVqaExperiment
+
+    made = HintVqaExperiment.quick if quick else HintVqaExperiment
+    planned = made(coco=coco, places=places, workers=workers)
+    _run(_seeded(planned if show_photos else replace(planned, shown=0), seeds), output)
+
+
 def _write_study(results: Results, output: Path) -> None:
     """The report's examples as a study, unless people have begun to rate one there."""
     from saywhere.studio.study import RATINGS, StudyItem, write_study

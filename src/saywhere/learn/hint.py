@@ -22,7 +22,8 @@ from saywhere.learn.learner import gradient_norm
 
 REDUCTIONS = ("sum", "mean")
 TARGETS = ("gradients", "gradient_times_input", "attention")
-HINTS = ("human", "inverse", "random", "redrawn", "permuted", "none")
+HINTS = ("human", "free_view", "inverse", "random", "redrawn", "permuted", "none")
+_OTHERS = ("free_view", "random", "permuted")
 # What the seed is used for, so that no two uses share their numbers.
 _ORDER, _RANDOM, _PERMUTED = range(3)
 
@@ -37,9 +38,9 @@ class HintSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_o
     on: what is put in order: "gradients" (HINT: their sum over a region's feature, Eq. 2), "gradient_times_input" (to
         first order what the region is worth, also where features are centred and their sum says nothing) or
         "attention" (the attention-alignment control).
-    hints: "human"; "inverse", 1 − s; "random", drawn once for each item; "redrawn", drawn anew each time; "permuted",
-        the item's own, shuffled once over its regions, but for those that people say nothing of, such as the whole
-        photo; "none", the task alone, still times task_weight.
+    hints: "human"; "free_view", of people who look without the question; "inverse", 1 − s; "random", drawn once for
+        each item; "redrawn", drawn anew each time; "permuted", the item's own, shuffled once over its regions, but for
+        those that people say nothing of, such as the whole photo; "none", the task alone, still times task_weight.
     only_hinted: learn from the hinted items alone, the task, too; of "none", from those that would be hinted.
     tie: importances that differ by no more are the same to people, and give no pair.
     share: how much of the training set is hinted, in [0, 1]. Items are taken in an order that the seed fixes, so those
@@ -52,7 +53,7 @@ class HintSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_o
     task_weight: float = 10.0
     reduction: Literal["sum", "mean"] = "sum"
     on: Literal["gradients", "gradient_times_input", "attention"] = "gradients"
-    hints: Literal["human", "inverse", "random", "redrawn", "permuted", "none"] = "human"
+    hints: Literal["human", "free_view", "inverse", "random", "redrawn", "permuted", "none"] = "human"
     share: float = 1.0
     only_hinted: bool = False
     tie: float = 0.02
@@ -158,8 +159,18 @@ class Hints:
     hinted ones: these, or none.
     """
 
-    def __init__(self, settings: HintSettings, indices: Sequence[int], vectors_of: Callable[[int], Vectors]) -> None:
-        """indices: of all training items. vectors_of: an item's human importances, none if it has none."""
+    def __init__(
+        self,
+        settings: HintSettings,
+        indices: Sequence[int],
+        vectors_of: Callable[[int], Vectors],
+        free_view_of: Callable[[int], Vectors] | None = None,
+    ) -> None:
+        """indices: of all training items. vectors_of: an item's human importances, none if it has none. free_view_of:
+        as many of people who were not asked; an item without them is told nothing by hints of "free_view"."""
+        if settings.hints == "free_view" and free_view_of is None:
+            raise InvalidValue("hints", "no items here tell where people look without a question")
+        self._free_view_of = free_view_of
         self.settings = settings
         hintable = [i for i in indices if any(_has_order(vector, settings.tie) for vector in vectors_of(i))]
         order = self._random(_ORDER).permutation(len(hintable))[: math.floor(settings.share * len(indices) + 0.5)]
@@ -169,7 +180,7 @@ class Hints:
         self._is_chosen[list(self.chosen)] = True
         # For hints that stay the same but are not the item's own: a row for each, and each item's first row.
         self._first_row = torch.zeros(len(self._is_chosen), dtype=torch.int64)
-        self._others = self._tabled(vectors_of) if settings.hints in ("random", "permuted") else None
+        self._others = self._tabled(vectors_of) if settings.hints in _OTHERS else None
 
     def of(self, index: Tensor, number: Tensor, human: Tensor, generator: torch.Generator) -> Tensor:
         """(n, r) what n hinted things are told: NaN for items that are not hinted and wherever people say nothing.
@@ -204,7 +215,10 @@ class Hints:
         return torch.from_numpy(table)
 
     def _other(self, index: int, number: int, own: NDArray[np.float32]) -> NDArray[np.float32]:
-        """Random numbers for an item's regions, or its own in another order."""
+        """What people who were not asked look at, random numbers for an item's regions, or its own in another order."""
+        if self.settings.hints == "free_view":
+            seen = self._free_view_of(index) if self._free_view_of else ()
+            return np.array(seen[number], np.float32) if seen else np.full(len(own), np.nan, np.float32)
         if self.settings.hints == "random":
             return self._random(_RANDOM, index, number).random(len(own)).astype(np.float32)
         mixed = np.array(own, dtype=np.float32)

@@ -86,7 +86,7 @@ class HintVqaTask(UpDnVqaTask):
     def __init__(self, model: HintVqaSection, data: UpDownDataSection) -> None:
         super().__init__(model, data)
         self.settings = model.hint
-        self.hints = Hints(model.hint, self._train.indices, self._vectors)
+        self.hints = Hints(model.hint, self._train.indices, self._vectors, self._free_view)
         if model.hint.only_hinted:
             self._train = QuestionItems(self.prepared, _some(self.hints.selected))
 
@@ -143,6 +143,10 @@ class HintVqaTask(UpDnVqaTask):
     def _vectors(self, index: int) -> Vectors:
         importance = self.prepared.question(index).importance
         return [] if importance is None else [importance]
+
+    def _free_view(self, index: int) -> Vectors:
+        seen = self.prepared.question(index).free_view
+        return [] if seen is None else [seen]
 
     def _hints_of(self, batch: QuestionBatch, generator: torch.Generator) -> Tensor:
         """(b, r) what the items of a batch are hinted at; NaN for nothing."""

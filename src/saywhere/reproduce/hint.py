@@ -5,32 +5,23 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
 from saywhere.build.coco_regions import CocoFolder
-from saywhere.core.errors import InvalidValue
 from saywhere.core.types import Progress
-from saywhere.learn import StepDone, load_run, read_log
+from saywhere.learn import StepDone, read_log
 from saywhere.models.updown import Captions, Questions
-from saywhere.models.updown.task import as_vqa
-from saywhere.reproduce import hint_measure as measures
 from saywhere.reproduce.experiment import (
-    MEASURED,
-    TrainedExperiment,
     TrainingJob,
     by_row,
-    load_measured,
-    run_job,
-    save_measured,
 )
-from saywhere.reproduce.hint_data import DEVELOPMENT, HintPhotos, HintWorld, prepare_hint_photos, prepare_hint_world
+from saywhere.reproduce.hint_data import HintPhotos, HintWorld, prepare_hint_photos, prepare_hint_world
 from saywhere.reproduce.hint_examples import caption_examples, question_examples
-from saywhere.reproduce.hint_measure import PRIMARY, blind_measures
+from saywhere.reproduce.hint_measure import blind_measures
 from saywhere.reproduce.hint_rows import (
     BASE,
-    BASE_ROW,
     BLIND,
     CAPTIONING,
     HINT,
@@ -38,21 +29,18 @@ from saywhere.reproduce.hint_rows import (
     NONE,
     SWEPT,
     TITLES,
-    TUNED,
     HintRow,
     asked_for,
     section_claims,
     section_sweeps,
     section_tables,
 )
-from saywhere.reproduce.pool import run_jobs, steps_done
+from saywhere.reproduce.hint_tuning import CAPTION, VQA, HintScale, TuningExperiment
 from saywhere.reproduce.results import Departure, HeatExample, Results
 from saywhere.reproduce.tables import Scoreboard
 
-VQA, CAPTION = "vqa", "caption"
 WORLD, PHOTOS = "world", "photos"
 SECTIONS = {WORLD: "the simulated world", PHOTOS: "real photos"}
-_CHOOSING = "weights"
 _TIMED_STEPS = 100
 """From fewer steps a ratio of their times says nothing."""
 _LIMITS = (
@@ -79,32 +67,6 @@ _OF_PHOTOS = (
 _NO_PHOTOS = "Real photos are left out: none were given (--coco)."
 
 
-@dataclass(frozen=True, slots=True)
-class HintScale:
-    """How long the base learns and rows tune, how large the network is, and how much is measured.
-
-    weights: those of HINT beside λ = 10 times the task from which one is chosen for each row, on the development split;
-    the first if there is nothing to choose by. attention_factor: attention alignment's are so many times larger.
-    explained: questions whose regions are compared with people's. faithful: of these, how many with occlusion, too.
-    trained: training questions to measure accuracy on.
-    """
-
-    base_steps: int = 2500
-    base_lr: float = 2e-3
-    steps: int = 400
-    lr: float = 1e-3
-    batch: int = 64
-    width: int = 128
-    embedding: int = 64
-    dropout: float = 0.0
-    weights: tuple[float, ...] = (0.1, 0.03, 0.3)
-    attention_factor: float = 30.0
-    explained: int = 800
-    faithful: int = 200
-    trained: int = 2000
-    beams: int = 3
-
-
 _CAPTIONS = HintScale(base_steps=400, steps=80, batch=16, explained=150, faithful=40)
 RUNS = {
     f"{WORLD} {VQA}": HintScale(),
@@ -115,24 +77,18 @@ RUNS = {
 
 
 @dataclass(frozen=True, kw_only=True)
-class HintExperiment(TrainedExperiment[HintRow, dict[str, float]]):
+class HintExperiment(TuningExperiment):
     """coco: real photos; without, the world alone. shown: examples of each section.
 
     show_photos: whether photographs may stand in the report; their owners may not want them published.
-    least_gain: by how many points the base must beat a table of question texts where priors stay, before it is tuned:
-    what does not look cannot be taught where to.
     """
 
-    seeds: tuple[int, ...] = tuple(range(10))
-    least_gain: float = 10.0
     world: HintWorld = field(default_factory=HintWorld)
     photos: HintPhotos = field(default_factory=HintPhotos)
     runs: dict[str, HintScale] = field(default_factory=lambda: dict(RUNS))
     coco: CocoFolder | None = None
     shown: int = 5
     show_photos: bool = True
-    decides_from: ClassVar[int] = 5
-    checks: ClassVar[int] = 3
 
     @classmethod
     def quick(cls, **changes: Any) -> HintExperiment:
@@ -159,8 +115,8 @@ class HintExperiment(TrainedExperiment[HintRow, dict[str, float]]):
             folder, data = out / section, out / section / "data"
             splits = Questions(data / "questions").splits
             rows = [row for row in (*MAIN, *SWEPT) if row.train_split in splits]
-            self._check_base(folder, progress)
-            weighed = self._with_weights(folder, rows, progress)
+            self.check_base(folder, progress)
+            weighed = self.with_weights(folder, rows, progress)
             jobs += self.jobs_of(weighed, data / "questions", folder / VQA, f"{section} {VQA}")
             chosen = {row.key: row.hint for row in weighed}
             told = [replace(row, hint=chosen[row.key]) for row in CAPTIONING]
@@ -179,94 +135,6 @@ class HintExperiment(TrainedExperiment[HintRow, dict[str, float]]):
             Departure("weight of HINT", f"one of {', '.join(f'{w:g}' for w in scale.weights)}, for each row", "1"),
             Departure("seeds", str(len(self.seeds)), "not stated"),
         ]
-
-    def _check_base(self, folder: Path, progress: Progress) -> None:
-        """Let the first seed's base learn, and refuse to tune it if it hardly looks."""
-        [job] = self._first([BASE_ROW], folder, VQA)
-        run_jobs([job], run_job, self.workers, lambda: progress("training the base", *steps_done([job])))
-        base = load_measured(job.folder / MEASURED, dict[str, float])
-        blind = blind_measures(Questions(job.data))
-        gain = base["same all"] - blind["same all"]
-        if gain < self.least_gain:
-            reason = f"is {gain:.1f} points better than a table of question texts where priors stay"
-            raise InvalidValue(
-                "base", reason, f"{self.least_gain:g} are needed before it is tuned: let it learn longer"
-            )
-
-    def _with_weights(self, folder: Path, rows: Iterable[HintRow], progress: Progress) -> list[HintRow]:
-        """The rows with the weight of their hints that is best on the development split, tried with the first seed."""
-        scale = self.runs[f"{folder.name} {VQA}"]
-        factor = {row.key: scale.attention_factor if row.hint.get("on") == "attention" else 1.0 for row in TUNED}
-        tried = [
-            replace(row, key=f"{row.key}-{weight:g}", hint={**row.hint, "weight": weight * factor[row.key]})
-            for row in TUNED
-            if row.key != NONE
-            for weight in scale.weights
-        ]
-        best = {row.key: scale.weights[0] * factor[row.key] for row in TUNED}
-        if len(scale.weights) > 1:
-            jobs = self._first(tried, folder, _CHOOSING)
-            run_jobs(jobs, run_job, self.workers, lambda: progress("choosing weights", *steps_done(jobs)))
-            scores = {job.row.key: load_measured(job.folder / MEASURED, dict[str, float])[PRIMARY.name] for job in jobs}
-            for row in TUNED:
-                if row.key != NONE:
-                    weight = max(scale.weights, key=lambda w, key=row.key: scores[f"{key}-{w:g}"])  # type: ignore[misc]
-                    best[row.key] = weight * factor[row.key]
-            save_measured({"development": scores, "weights": best}, folder / "weights.json")
-        return [
-            row if not row.hint else replace(row, hint={"weight": best.get(row.key, best[HINT]), **row.hint})
-            for row in rows
-        ]
-
-    def _first(self, rows: Iterable[HintRow], folder: Path, kind: str) -> list[TrainingJob[HintRow]]:
-        """Jobs of the first seed alone, all of which go on from its base."""
-        seed, data = self.seeds[0], folder / "data" / "questions"
-        return [
-            TrainingJob(
-                *(self, row, seed, data, folder / kind / f"{row.key}-{seed}"),
-                start=folder / VQA / f"{BASE}-{seed}" if row.start else None,
-                group=f"{folder.name} {kind}",
-            )
-            for row in rows
-        ]
-
-    def recipe(self, job: TrainingJob[HintRow]) -> dict[str, Any]:
-        section, kind = job.group.split()
-        kind, begins = CAPTION if kind == CAPTION else VQA, not job.row.start
-        scale = self.runs[f"{section} {kind}"]
-        model: dict[str, Any] = {"width": scale.width, "embedding": scale.embedding, "dropout": scale.dropout}
-        model |= {"answer_dropout": scale.dropout, "activation": "gelu"} if kind == VQA else {"attention": scale.width}
-        model["use_boxes"] = True
-        if not begins:
-            model["hint"] = {"seed": job.seed, **job.row.hint}
-        data: dict[str, Any] = {"folder": str(job.data), "train_split": job.row.train_split}
-        if kind == VQA and not begins:
-            data["validation_split"] = DEVELOPMENT
-        return {
-            "task": f"{'updown' if begins else 'hint'}-{kind}",
-            "model": model,
-            "data": data,
-            "train": {
-                "steps": scale.base_steps if begins else scale.steps,
-                "batch_size": scale.batch,
-                "lr": scale.base_lr if begins else scale.lr,
-                "optimizer": "adam",
-                "clip_norm": 10.0,
-                **job.init_from,
-            },
-            "validate": {"metric": "accuracy", "mode": "max"} if kind == VQA else {"metric": "loss", "mode": "min"},
-        }
-
-    def measure(self, job: TrainingJob[HintRow]) -> dict[str, float]:
-        if job.group.endswith(_CHOOSING):
-            questions = Questions(job.data)
-            model = as_vqa(load_run(job.folder, "best").model).eval()
-            return measures.primary_accuracy(model, questions, questions.split(DEVELOPMENT))
-        scale = self.runs[job.group]
-        if job.group.endswith(VQA):
-            asked = (scale.trained, scale.explained, scale.faithful)
-            return measures.answer_measures(job.folder, job.data, *asked, job.seed)
-        return measures.caption_measures(job.folder, job.data, scale.beams, scale.explained, scale.faithful)
 
     def compare(
         self, out: Path, measured: Mapping[TrainingJob[HintRow], dict[str, float]], progress: Progress

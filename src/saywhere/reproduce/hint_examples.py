@@ -22,7 +22,10 @@ from saywhere.models.updown.task import as_captioner, as_vqa
 from saywhere.plots.heats import HeatPanel
 from saywhere.reproduce.hint_measure import MATTERS
 from saywhere.reproduce.results import HeatExample
+from saywhere.store import Store
 
+Photos = Path | Store
+"""A folder of photographs, or a store that `saywhere build coco` wrote."""
 Models = Sequence[tuple[str, Path]]
 """Title of a panel and the folder of its run."""
 
@@ -31,7 +34,7 @@ _MOST_PLACES = 0.75
 
 
 def question_examples(
-    out: Path, data: Path, photos: Path, models: Models, most: int, section: str
+    out: Path, data: Path, photos: Photos, models: Models, most: int, section: str
 ) -> list[HeatExample]:
     """Questions with changed priors, the first of each type in turn."""
     questions = Questions(data)
@@ -61,7 +64,9 @@ def question_examples(
     return examples
 
 
-def caption_examples(out: Path, data: Path, photos: Path, models: Models, most: int, section: str) -> list[HeatExample]:
+def caption_examples(
+    out: Path, data: Path, photos: Photos, models: Models, most: int, section: str
+) -> list[HeatExample]:
     """Captions of the test, each with its first visual word that is about a part of the image."""
     items = _with_small(Captions(data).split("test"), most)
     batch = collate_captions(list(items))
@@ -145,10 +150,14 @@ def _rank(alpha: Tensor, human: Tensor, present: Tensor) -> str:
     return f"ρ {rank_agreement(alpha[None].numpy(), human[None].numpy(), present[None].numpy()).mean:+.2f}"
 
 
-def _photo(out: Path, photos: Path, image: str, section: str) -> str:
+def _photo(out: Path, photos: Photos, image: str, section: str) -> str:
     """The photo copied beside the report; its place there."""
+    folder = Path("photos") / section.replace(" ", "-")
+    (out / folder).mkdir(parents=True, exist_ok=True)
+    if isinstance(photos, Store):
+        place = folder / f"{image}.jpg"
+        (out / place).write_bytes(photos.by_key(image)["jpeg"])
+        return str(place)
     [source] = sorted(path for path in photos.iterdir() if path.stem == image)[:1]
-    place = Path("photos") / section.replace(" ", "-") / source.name
-    (out / place).parent.mkdir(parents=True, exist_ok=True)
-    shutil.copyfile(source, out / place)
-    return str(place)
+    shutil.copyfile(source, out / folder / source.name)
+    return str(folder / source.name)

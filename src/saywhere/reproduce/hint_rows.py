@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,6 +15,7 @@ from saywhere.reproduce.results import Sweep
 from saywhere.reproduce.tables import MeasureColumn, Scoreboard, Table
 
 CRITIQUE = "its critique (Shrestha, Kafle and Kanan, ACL 2020)"
+OURS = "this report itself"
 BASE, NONE, ALIGNED, HINT, BY_INPUT, BLIND = "base", "none", "aligned", "hint", "hint-input", "blind"
 HINT_PERCENT = 6.0
 SWEEP_PERCENT = (1.5, 3.0, HINT_PERCENT, 12.0, 100.0)
@@ -51,6 +53,8 @@ TUNED = (
     _hinted("random", "random hints", hints="random"),
     _hinted("permuted", "hints shuffled over regions", hints="permuted"),
 )
+FREE_VIEW = "free-view"
+FREE_VIEW_ROW = _hinted(FREE_VIEW, "looks without a question (SALICON)", hints="free_view")
 MAIN = (CEILING_ROW, BASE_ROW, *TUNED)
 SWEPT = tuple(
     _hinted(f"hint-{percent:g}", f"HINT with {percent:g} %", percent)
@@ -59,7 +63,9 @@ SWEPT = tuple(
 )
 CAPTIONING = tuple(row for row in MAIN if row.key in (BASE, NONE, ALIGNED, HINT, BY_INPUT, "random"))
 ROWS = {row.key: row for row in (*MAIN, *SWEPT)}
-TITLES = {BLIND: "blind: the commonest answer to the question's text"} | {row.key: row.title for row in ROWS.values()}
+TITLES = {BLIND: "blind: the commonest answer to the question's text"} | {
+    row.key: row.title for row in (*ROWS.values(), FREE_VIEW_ROW)
+}
 
 # Table 1 of the paper: VQA-CP test stands beside "changed", VQA v2 val beside "same"; in the order of `ACCURACY`.
 _PAPER_ACCURACY = {
@@ -96,6 +102,12 @@ CLAIMS = (
     ClaimPlan("Human hints are as good as random ones where priors change", PRIMARY, "random", HINT, CRITIQUE, _POINT),
     ClaimPlan("The loss regularises: training accuracy falls", _TRAINED, NONE, HINT, CRITIQUE),
 )
+FREE_VIEW_CLAIMS = (
+    ClaimPlan("What a question is about teaches more than looks without it", PRIMARY, HINT, FREE_VIEW, OURS),
+    ClaimPlan("… also by what answers rest on", BY_OCCLUSION, HINT, FREE_VIEW, OURS),
+    ClaimPlan("Looks without a question help where priors change", PRIMARY, FREE_VIEW, NONE, OURS),
+    ClaimPlan("Balanced training helps where priors change: there is something to gain", PRIMARY, BALANCED, BASE, OURS),
+)
 CAPTION_CLAIMS = (
     ClaimPlan("HINT brings the gradients of visual words nearer to the things they name", RANKED, HINT, NONE),
     ClaimPlan("… by gradient × input, what they rest on", BY_OCCLUSION, BY_INPUT, NONE),
@@ -106,24 +118,31 @@ CAPTION_CLAIMS = (
 def section_tables(answers: Scoreboard, captions: Scoreboard) -> list[Table]:
     """Accuracy, grounding and, apart, the amount of hints; then captions."""
     section = answers.section
+    main = [row.key for row in MAIN if (row.key, answers.seeds[0]) in answers.scores]
+    swept = [NONE, *sorted((HINT, *(row.key for row in SWEPT)), key=lambda key: float(ROWS[key].hint["share"]))]
+    amounts = (PRIMARY, _CHANGED, _SAME, _TRAINED, RANKED, BY_OCCLUSION)
+    return [
+        *answer_tables(answers, main),
+        answers.table(0, f"more or fewer hints, in {section}", amounts, swept),
+        captions.table(
+            *(0, f"captions and their visual words, in {section}", measures.CAPTION_MEASURES),
+            *([row.key for row in CAPTIONING], _PAPER_CAPTIONS),
+        ),
+    ]
+
+
+def answer_tables(answers: Scoreboard, main: Sequence[str]) -> list[Table]:
+    """Accuracy, with the blind table first, and what answers rest on."""
+    section = answers.section
     has_pope = all(_POPE.name in one for (key, _), one in answers.scores.items() if key != BLIND)
     accuracy = (*ACCURACY, *([_POPE] if has_pope else []))
     first = {
         key: {column.name: value for column, value in zip(ACCURACY, values, strict=False)}
         for key, values in _PAPER_ACCURACY.items()
     }
-    main = [row.key for row in MAIN if (row.key, answers.seeds[0]) in answers.scores]
-    bounded = [BLIND, *main]
-    swept = [NONE, *sorted((HINT, *(row.key for row in SWEPT)), key=lambda key: float(ROWS[key].hint["share"]))]
-    amounts = (PRIMARY, *(c for c in accuracy if c in (_CHANGED, _SAME, _TRAINED)), RANKED, BY_OCCLUSION)
     return [
-        answers.table(1, f"accuracy, in percent, in {section}", (PRIMARY, *accuracy), bounded, first),
+        answers.table(1, f"accuracy, in percent, in {section}", (PRIMARY, *accuracy), [BLIND, *main], first),
         answers.table(0, f"what answers rest on, in {section}", measures.GROUNDING, main, _PAPER_GROUNDING),
-        answers.table(0, f"more or fewer hints, in {section}", amounts, swept),
-        captions.table(
-            *(0, f"captions and their visual words, in {section}", measures.CAPTION_MEASURES),
-            *([row.key for row in CAPTIONING], _PAPER_CAPTIONS),
-        ),
     ]
 
 
@@ -148,12 +167,21 @@ def section_sweeps(answers: Scoreboard) -> list[Sweep]:
 def section_claims(answers: Scoreboard, captions: Scoreboard) -> list[Claim]:
     """The paper's claims and its critique's, judged over seeds."""
     place = answers.section.removeprefix("the ").removeprefix("simulated ").removeprefix("real ")
+    return [
+        *answer_claims(answers, place),
+        *(judge_plan(plan, captions, f"{place}, captions") for plan in CAPTION_CLAIMS),
+    ]
+
+
+def answer_claims(answers: Scoreboard, place: str) -> list[Claim]:
+    """Those about answers whose rows are there. place: which data they are about."""
+    there = {key for key, _ in answers.scores}
+    plans = (*CLAIMS, *(FREE_VIEW_CLAIMS if FREE_VIEW in there else ()))
     sides = {f"{place}: gradients": measures.TRUE_GRADIENTS, "attention": measures.TRUE_ATTENTION}
     truer = f"{place}: gradients are truer to the model than attention"
     return [
-        *(judge_plan(plan, answers, place) for plan in CLAIMS),
+        *(judge_plan(plan, answers, place) for plan in plans if {plan.better, plan.worse} <= there),
         judge_measures(truer, _TRUTH, sides, BASE, answers),
-        *(judge_plan(plan, captions, f"{place}, captions") for plan in CAPTION_CLAIMS),
     ]
 
 

@@ -38,7 +38,7 @@ BAD_PLACE = "one of its visual words is not in its text, or twice"
 
 _ANSWERS = "answers.json"
 _QUESTION_FIELDS = {"text": "json", "question_type": "json", "answer_type": "json", "answers": "json"}
-_QUESTION_FIELDS |= {"words": "int32", "importance": "float32", "pointed": "float32"}
+_QUESTION_FIELDS |= {"words": "int32", "importance": "float32", "pointed": "float32", "free_view": "float32"}
 _QUESTION_FIELDS |= {"target_ids": "int32", "target_scores": "float32"}
 # visual: (v, r) the importance of the regions for each visual word; places: (v,) which words these are.
 _CAPTION_FIELDS = {"text": "json", "words": "int32", "places": "int32", "visual": "float32"}
@@ -51,6 +51,7 @@ class PreparedQuestion:
     importance: (r,) human importance of each region of its image, in [0, 1], NaN for a region of which people say
     nothing; None: no human attention.
     pointed: (r,) how much the one who asks points at each region, in [0, 1]; None: at nothing.
+    free_view: as importance, of people who look at the image without the question.
     """
 
     id: str
@@ -62,6 +63,7 @@ class PreparedQuestion:
     answers: tuple[str, ...]
     importance: NDArray[Any] | None = None
     pointed: NDArray[Any] | None = None
+    free_view: NDArray[Any] | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -155,7 +157,7 @@ def _unfit_question(one: PreparedQuestion, regions: int) -> str:
         return NO_WORDS
     if not one.answers:
         return NO_ANSWERS
-    if one.importance is not None and not _is_human(one.importance, regions):
+    if any(some is not None and not _is_human(some, regions) for some in (one.importance, one.free_view)):
         return BAD_IMPORTANCE
     if one.pointed is not None and not (_is_importance(one.pointed, regions) and np.any(one.pointed)):
         return BAD_POINTING
@@ -214,6 +216,8 @@ class Questions(PreparedFolder[QuestionItem]):
             *(row.key, self.image_name(index), self.split_name(index), row["text"], *kinds, answers),
             row["importance"],
             row["pointed"],
+            # Folders that were made before had no such field.
+            row["free_view"] if "free_view" in self.rows.fields else None,
         )
 
     def answer_type(self, index: int) -> str:

@@ -1,0 +1,195 @@
+"""HINT on people's questions, with made-up photos and questions: the split, what is looked at, and the whole run."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from PIL import Image
+
+from saywhere.build.coco import FIELDS, KIND
+from saywhere.core import InvalidFile
+from saywhere.core.coco_classes import COCO_CLASSES
+from saywhere.models.answerer.data import PLACES_FIELDS
+from saywhere.models.region_features import REGIONS
+from saywhere.models.updown import PreparedQuestion, Questions
+from saywhere.reproduce import hint_rows as rows
+from saywhere.reproduce.hint_tuning import VQA, HintScale
+from saywhere.reproduce.hint_vqa import SECTION, HintVqaExperiment
+from saywhere.reproduce.hint_vqa_data import PrincipalPlaces, VqaPhotos, prepare_vqa_photos
+from saywhere.store import Store, StoreWriter
+
+_PHOTOS, _SIZE, _SIDE = 240, 6, 4
+_DOG, _CAT = (0.0, 0.0, 0.5, 0.5), (0.5, 0.5, 1.0, 1.0)
+SCALE = VqaPhotos(directions=4, least_count=2)
+SMALL = HintScale(*(4, 2e-3, 2, 1e-3, 8, 8, 6, 0.0, (0.1, 0.3)), explained=10, faithful=5, trained=20)
+
+
+def quiet(what: str, done: int, total: int) -> None:
+    pass
+
+
+def _question(number: int, text: str, kind: str, answer: str) -> dict[str, object]:
+    answer_type = "yes/no" if answer in ("yes", "no") else "other"
+    about = {"question_type": kind, "answer_type": answer_type, "split": "train"}
+    return {"id": number, "question": text, "answer": answer, "answers": [answer] * 10, **about}
+
+
+def _places(rng: np.random.Generator) -> tuple[NDArray[Any], NDArray[Any]]:
+    """The whole, a dog and a cat by their vectors; the whole and 4 × 4 windows by their states."""
+    count = 3 + 1 + _SIDE**2
+    regions = np.concatenate([rng.normal(size=(count, _SIZE)), np.zeros((count, 4))], axis=1)
+    regions[0, -3], regions[1:3, -2], regions[3:, -1] = 1, 1, 1
+    edges = np.linspace(0, 1, _SIDE + 1)
+    windows = [(edges[c], edges[r], edges[c + 1], edges[r + 1]) for r in range(_SIDE) for c in range(_SIDE)]
+    whole = (0.0, 0.0, 1.0, 1.0)
+    return regions, np.array([whole, _DOG, _CAT, whole, *windows])
+
+
+@pytest.fixture(scope="module")
+def stores(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """Every photo shows a dog and a cat; every other one has a map of people who look at the cat."""
+    folder, rng = tmp_path_factory.mktemp("vqa"), np.random.default_rng(0)
+    jpeg = BytesIO()
+    Image.new("RGB", (32, 24), "teal").save(jpeg, "JPEG")
+    looks = np.zeros((32, 32), np.uint8)
+    looks[16:, 16:] = 255
+    with (
+        StoreWriter(folder / "coco", KIND, FIELDS, {}) as coco,
+        StoreWriter(folder / "places", REGIONS, PLACES_FIELDS, {}) as places,
+    ):
+        for number in range(_PHOTOS):
+            asked = [
+                _question(2 * number, "Is the dog asleep?", "is the", "yes" if number % 5 < 3 else "no"),
+                _question(2 * number + 1, "What is it?", "what is", "cat" if number % 2 else "fog"),
+            ]
+            seen = {"saliency": looks} if number % 2 else {}
+            classes = [COCO_CLASSES.index("dog"), COCO_CLASSES.index("cat")]
+            told = {"boxes_xyxy": [_DOG, _CAT], "classes": classes, "questions": asked}
+            coco.add(f"{number:012}", jpeg=jpeg.getvalue(), **told, **seen)
+            regions, boxes = _places(rng)
+            places.add(f"{number:012}", regions=regions, boxes=boxes)
+    return folder / "coco", folder / "places"
+
+
+@pytest.fixture(scope="module")
+def questions(stores: tuple[Path, Path], tmp_path_factory: pytest.TempPathFactory) -> Questions:
+    folder = tmp_path_factory.mktemp("data")
+    prepare_vqa_photos(folder, *stores, SCALE, quiet)
+    return Questions(folder / "questions")
+
+
+def _split(questions: Questions, name: str) -> list[PreparedQuestion]:
+    return [questions.question(index) for index in questions.indices(name)]
+
+
+def _best(importance: NDArray[Any] | None) -> int:
+    assert importance is not None
+    return int(np.nanargmax(importance))
+
+
+def test_priors_turn_round_and_no_photo_is_on_two_sides(questions: Questions) -> None:
+    shares = {}
+    for name in questions.splits:
+        said = Counter(one.answers[0] for one in _split(questions, name) if one.question_type == "is the")
+        shares[name] = said["yes"] / said.total()
+    assert shares["train"] == pytest.approx(0.75, abs=0.05)
+    assert shares["same"] == pytest.approx(0.75, abs=0.12)
+    assert shares["changed"] == pytest.approx(0.25, abs=0.12)
+    assert shares["development"] == pytest.approx(0.25, abs=0.15)
+    assert shares["balanced"] == pytest.approx(0.5, abs=0.03)
+    sides = {name: {one.image for one in _split(questions, name)} for name in questions.splits}
+    for one, images in sides.items():
+        for other in set(sides) - {one}:
+            assert {one, other} == {"train", "balanced"} or not images & sides[other]
+    assert questions.splits["balanced"] <= questions.splits["train"]
+
+
+def test_people_look_at_what_the_question_or_its_answer_names(questions: Questions) -> None:
+    dogs = cats = 0
+    for one in _split(questions, "changed"):
+        if one.question_type == "is the":
+            assert _best(one.importance) == 1
+            dogs += 1
+        elif one.answers[0] == "cat":
+            assert _best(one.importance) == 2
+            cats += 1
+        else:
+            assert one.importance is None
+    assert dogs
+    assert cats
+
+
+def test_training_questions_are_hinted_only_where_both_kinds_of_looks_are_known(questions: Questions) -> None:
+    learnt = _split(questions, "train")
+    hinted = [one for one in learnt if one.importance is not None]
+    assert 0 < len(hinted) < len(learnt)
+    for one in hinted:
+        # Without a question people look at the cat, in the lower right corner; the whole photo is no place to look at.
+        assert _best(one.free_view) == 2
+        assert one.free_view is not None
+        assert np.isnan(one.free_view[0])
+
+
+def test_windows_are_joined_and_things_have_the_state_of_the_windows_they_cover(stores: tuple[Path, Path]) -> None:
+    row = next(iter(Store(stores[1])))
+    # With all directions kept, distances between states stay as they are, but for the scale.
+    seen = PrincipalPlaces.of(Store(stores[1]), _SIZE)(row)
+    assert len(seen) == 3 + (_SIDE // 2) ** 2
+    states = seen.features[:, -_SIZE:]
+    # The dog covers the first of the joined windows, the cat the last.
+    np.testing.assert_allclose(states[1], states[3], atol=1e-5)
+    np.testing.assert_allclose(states[2], states[-1], atol=1e-5)
+    np.testing.assert_allclose(seen.boxes_xyxy[[3, -1]], [_DOG, _CAT])
+    given = row["regions"].astype(np.float32)[3:, :_SIZE].reshape(-1, _SIZE)
+    windows = given[1:].reshape(_SIDE, _SIDE, _SIZE)
+    first, last = windows[:2, :2].mean(axis=(0, 1)), windows[2:, 2:].mean(axis=(0, 1))
+    ratio = np.linalg.norm(states[3] - states[0]) / np.linalg.norm(first - given[0])
+    assert np.linalg.norm(states[-1] - states[3]) == pytest.approx(ratio * np.linalg.norm(last - first), rel=1e-3)
+    # Windows have no vector in the space of texts, and say that they are windows.
+    assert not seen.features[3:, :_SIZE].any()
+    assert seen.features[3:, _SIZE + 3].tolist() == [1.0] * 4
+
+
+def test_places_of_other_photos_are_refused(stores: tuple[Path, Path], tmp_path: Path) -> None:
+    with StoreWriter(tmp_path / "places", REGIONS, PLACES_FIELDS, {}) as places:
+        regions, boxes = _places(np.random.default_rng(0))
+        places.add("999999999999", regions=regions, boxes=boxes)
+    with pytest.raises(InvalidFile, match="none of the photos"):
+        prepare_vqa_photos(tmp_path / "out", stores[0], tmp_path / "places", SCALE, quiet)
+
+
+def test_the_report_has_every_row_and_its_claims_name_looks_without_a_question(
+    stores: tuple[Path, Path], tmp_path: Path
+) -> None:
+    plan = HintVqaExperiment(
+        coco=stores[0],
+        places=stores[1],
+        seeds=(0,),
+        workers=0,
+        photos=SCALE,
+        runs={f"{SECTION} {VQA}": SMALL},
+        least_gain=-100.0,
+        shown=2,
+    )
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(HintVqaExperiment, "decides_from", 1)
+        results = plan.run(tmp_path, quiet)
+    accuracy, grounding = results.tables
+    names = [rows.CEILING_ROW.title, rows.BASE_ROW.title, *(row.title for row in HintVqaExperiment.tuned)]
+    assert [row.name for row in accuracy.rows] == [rows.TITLES[rows.BLIND], *names]
+    assert [row.name for row in grounding.rows] == names
+    assert {claim.source for claim in results.claims} == {"paper", rows.CRITIQUE, rows.OURS}
+    chosen = json.loads((tmp_path / SECTION / "weights.json").read_text())["weights"]
+    assert chosen[rows.FREE_VIEW] in SMALL.weights
+    recipe = json.loads((tmp_path / SECTION / VQA / "free-view-0" / "result.json").read_text())["recipe"]
+    assert recipe["model"]["hint"]["hints"] == "free_view"
+    assert [[panel.title for panel in one.panels] for one in results.heats] == [["base", "HINT", "people"]] * 2
+    assert all((tmp_path / one.photo).read_bytes().startswith(b"\xff\xd8") for one in results.heats)
+    assert (tmp_path / "report.md").is_file()
