@@ -76,6 +76,9 @@ OPERATIONS = [
     "GET /api/narratives/{narrative_id}/audio",
     "POST /api/narratives/{narrative_id}/align",
     "GET /api/narratives/{narrative_id}/export",
+    "GET /api/narratives/{narrative_id}/versions",
+    "GET /api/narratives/{narrative_id}/versions/{version_number}",
+    "POST /api/narratives/{narrative_id}/versions/{version_number}/restore",
     "POST /api/transcriptions",
     "GET /api/queue",
     "PUT /api/queue/{photo_id}/skip",
@@ -136,6 +139,7 @@ class Server:
         return {
             "photo_id": photo,
             "narrative_id": told,
+            "version_number": "1",
             "job_id": job,
             "study_photo": pair["photo"].rpartition("/")[2],
             "study": place["study"],

@@ -26,6 +26,7 @@ from saywhere.studio import (
     errors,
     routes_chat,
     routes_collect,
+    routes_edit,
     routes_narratives,
     routes_photos,
     routes_queue,
@@ -77,6 +78,7 @@ def create_app(settings: StudioSettings, seer: Model | None = None, recogniser: 
     routes = (
         *seeing,
         routes_narratives,
+        routes_edit,
         routes_transcription,
         routes_queue,
         routes_videos,

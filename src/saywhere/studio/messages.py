@@ -158,7 +158,8 @@ class NarrativeSent(Message):
     """A narrative as a client sends it. id: may be chosen by the client, so that sending again makes no second one.
     typed: the text that the keys wrote, before any correction.
 
-    audio is the server's to say: what is sent of it is not looked at. created: now, if it is not sent.
+    audio and changed are the server's to say: what is sent of them is not looked at. created: now, if it is not sent.
+    version: the one that this was made from; what somebody else changed meanwhile is not overwritten then.
     """
 
     id: Annotated[str, Field(pattern=NARRATIVE_PATTERN)] | None = None
@@ -172,12 +173,14 @@ class NarrativeSent(Message):
     audio: bool = False
     origin: Annotated[str, Field(min_length=1, max_length=200)] = HUMAN
     created: AwareDatetime | None = None
-    timed_by: Literal["audio", "keys", "even"] | None = None
+    timed_by: Literal["audio", "keys", "even", "hand"] | None = None
     boxes: list[BoxXyxy | None] | None = None
+    version: Annotated[int, Field(ge=1)] | None = None
+    changed: Annotated[str, Field(max_length=200)] | None = None
 
     def record(self) -> dict[str, Any]:
         """As the store takes it; whether it makes sense is for the store to say."""
-        return self.model_dump(mode="json", exclude={"audio"}, exclude_none=True)
+        return self.model_dump(mode="json", exclude={"audio", "changed"}, exclude_none=True)
 
 
 class Reply(BaseModel):
@@ -285,7 +288,8 @@ class KeyReply(Reply):
 
 
 class NarrativeReply(Reply):
-    """id: null if it is not kept. boxes: one for each word, null where it has no place; absent where none are known."""
+    """id: null if it is not kept. boxes: one for each word, null where it has no place; absent where none are known.
+    version: counts from 1; changed: when this version was made, absent where it is not kept."""
 
     id: str | None
     photo: str
@@ -300,6 +304,8 @@ class NarrativeReply(Reply):
     created: str
     timed_by: str | None
     boxes: list[PlaceXyxy | None] | None = None
+    version: int = 1
+    changed: str | None = None
 
 
 class NarrativesReply(Reply):

@@ -5,7 +5,7 @@ import { button, h } from "./dom.js";
 import { exportMenu } from "./exports.js";
 import { busy, problem } from "./notices.js";
 
-const TIMED_BY = { audio: "Word times come from the voice.", keys: "Word times come from the key presses.", even: "Word times are spread evenly." };
+const TIMED_BY = { audio: "Word times come from the voice.", keys: "Word times come from the key presses.", even: "Word times are spread evenly.", hand: "Word times were set by hand." };
 
 export class Saved {
   /** more: buttons that lead on from here. */
