@@ -22,6 +22,7 @@ from saywhere.cli import (
     collect,
     cutting,
     data,
+    exchange,
     eye,
     library,
     look,
@@ -35,7 +36,6 @@ from saywhere.cli import (
     score,
     score_places,
     seeing,
-    studio,
     study,
     trace,
     training,
@@ -66,7 +66,7 @@ app.command("look")(look.look)
 app.command("batch")(batch.batch)
 app.command("index")(library.index)
 app.command("search")(library.search)
-app.command("studio")(studio.studio)
+app.add_typer(exchange.app, name="studio")
 app.add_typer(study.app, name="study")
 app.add_typer(collect.app, name="collect")
 app.add_typer(data.app, name="data")

@@ -156,7 +156,7 @@ class KeyPressed(Message):
 
 class NarrativeSent(Message):
     """A narrative as a client sends it. id: may be chosen by the client, so that sending again makes no second one.
-    typed: the text that the keys wrote, before any correction.
+    typed: the text that the keys wrote, before any correction. source: the file that it was taken from.
 
     audio and changed are the server's to say: what is sent of them is not looked at. created: now, if it is not sent.
     version: the one that this was made from; what somebody else changed meanwhile is not overwritten then.
@@ -173,8 +173,9 @@ class NarrativeSent(Message):
     audio: bool = False
     origin: Annotated[str, Field(min_length=1, max_length=200)] = HUMAN
     created: AwareDatetime | None = None
-    timed_by: Literal["audio", "keys", "even", "hand"] | None = None
+    timed_by: Literal["audio", "keys", "even", "hand", "file"] | None = None
     boxes: list[BoxXyxy | None] | None = None
+    source: Annotated[str, Field(max_length=200)] | None = None
     version: Annotated[int, Field(ge=1)] | None = None
     changed: Annotated[str, Field(max_length=200)] | None = None
 
@@ -233,6 +234,7 @@ class PhotoReply(Reply):
     height: int
     name: str
     url: str
+    thumbnail: str
 
 
 class PhotosReply(Reply):
@@ -304,6 +306,7 @@ class NarrativeReply(Reply):
     created: str
     timed_by: str | None
     boxes: list[PlaceXyxy | None] | None = None
+    source: str | None = None
     version: int = 1
     changed: str | None = None
 

@@ -36,7 +36,7 @@ MOST_WORDS = 5_000
 MOST_POINTS = 200_000
 MOST_KEYS = 100_000
 LONGEST_NAME = 200
-TIMED_BY = ("audio", "keys", "even", "hand", None)
+TIMED_BY = ("audio", "keys", "even", "hand", "file", None)
 
 _ID = re.compile(r"[0-9a-f]{16,32}")
 _FARTHEST = 10.0
@@ -48,11 +48,17 @@ Record = dict[str, Any]
 Records = list[Record]
 
 
+class _Drawn(msgspec.Struct):
+    starts: list[int]
+
+
 class _About(msgspec.Struct):
     """What a narrative is about: all that is decoded of it when photos are counted."""
 
     photo: str
     origin: str
+    trace: _Drawn
+    source: str = ""
 
 
 class NarrativeStore:
@@ -110,8 +116,12 @@ class NarrativeStore:
         chosen = [record for record in found if photo is None or record["photo"] == photo]
         return sorted(chosen, key=lambda record: (record["created"], record["id"]))
 
+    def ids(self) -> list[str]:
+        """Of all narratives, in no order of time."""
+        return sorted(path.parent.name for path in self.folder.glob(f"*/{_TEXT}") if _ID.fullmatch(path.parent.name))
+
     def told_photos(self) -> set[str]:
-        """The photos that a person told something about."""
+        """The photos that a person told something about. A caption out of a file, without pointing, is no telling."""
         told: set[str] = set()
         for path in self.folder.glob(f"*/{_TEXT}"):
             if not _ID.fullmatch(path.parent.name):
@@ -122,7 +132,7 @@ class NarrativeStore:
                 continue  # It was deleted meanwhile.
             except msgspec.DecodeError as error:
                 raise InvalidFile(path, f"is damaged: {error}") from error
-            if about.origin == HUMAN:
+            if about.origin == HUMAN and (about.trace.starts or not about.source):
                 told.add(about.photo)
         return told
 
@@ -137,7 +147,7 @@ class NarrativeStore:
             if record.get("version") not in (None, before["version"]):
                 hint = "fetch it again; what both wrote is kept"
                 raise Refused(409, "changed_meanwhile", "the narrative was changed by somebody else meanwhile", hint)
-            if all(kept.get(name) == before.get(name) for name in (*kept, "boxes", "typed")):
+            if all(kept.get(name) == before.get(name) for name in (*kept, "boxes", "typed", "source")):
                 return before
             audio = before.pop("audio")
             history.keep(self._place(narrative_id), before)
@@ -226,11 +236,12 @@ def checked(record: Mapping[str, Any]) -> Record:
         if not kept[name]:
             raise InvalidValue(name, "is empty")
     if kept["timed_by"] not in TIMED_BY:
-        raise InvalidValue("timed_by", f"is {kept['timed_by']!r}, not audio, keys, even or hand")
+        raise InvalidValue("timed_by", f"is {kept['timed_by']!r}, not audio, keys, even, hand or file")
     _check_words(kept["words"])
     _check_keys(kept["keys"])
-    if record.get("typed") is not None:
-        kept["typed"] = _text(record, "typed", MOST_CHARACTERS)
+    for name, most in (("typed", MOST_CHARACTERS), ("source", LONGEST_NAME)):
+        if record.get(name) is not None:
+            kept[name] = _text(record, name, most)
     boxes = record.get("boxes")
     if boxes is not None:
         kept["boxes"] = _boxes(boxes, len(kept["words"]))

@@ -23,7 +23,7 @@ class App {
     this.locked = false;
     this.ready = false;
     this.status = new Status(() => this.statusChanged());
-    this.stage = new Stage(one(".stage"));
+    this.stage = new Stage(one(".stage"), { zoom: true });
     this.shelf = new Shelf(one(".shelf"), this, (photo) => this.showPhoto(photo));
     this.queue = new Queue(this);
     this.modes = [Record, Describe, Ask, Find, Narrate, Replay].map((Mode) => new Mode(this));

@@ -2,6 +2,7 @@
 
 import * as api from "./api.js";
 import { button, clock, h } from "./dom.js";
+import { Exchange } from "./exchange.js";
 import { exportMenu } from "./exports.js";
 import { span } from "./narrative.js";
 import { busy, problem, toastProblem, undoable } from "./notices.js";
@@ -19,6 +20,7 @@ export class Replay {
     this.state = h("div", {});
     this.now = h("div", { class: "result" });
     this.heading = h("h2", {}, "Replay");
+    this.exchange = new Exchange(app, () => { this.app.queue.load(); if (!this.editing) this.enter(this.photo); });
     this.panel = h("div", { class: "paper" }, ...this.parts);
     this.editing = null;
     this.whileTyping = (event) => this.editing?.whileTyping(event);
@@ -50,7 +52,7 @@ export class Replay {
   }
 
   get parts() {
-    return [this.heading, this.state, this.now, this.list];
+    return [this.heading, this.state, this.now, this.list, this.exchange.element];
   }
 
   leave() {
