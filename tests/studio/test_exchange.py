@@ -52,7 +52,8 @@ class Home:
         return self.photos.add(png(width), name).id
 
     def take(self, path: Path, **how: Any) -> tuple[Tally, list[str]]:
-        tally, bad = Tally(), []
+        tally = Tally()
+        bad: list[str] = []
         for one in import_narratives(path, PhotoNames(self.photos), self.narratives, **how):
             tally.count(one)
             if isinstance(one, InvalidRecord):

@@ -68,7 +68,7 @@ class Archive:
     def pieces(self) -> Iterator[bytes]:
         """The zip, piece by piece. What is deleted meanwhile is left out."""
         pipe = _Pipe()
-        with ZipFile(pipe, "w", allowZip64=True) as packed:  # type: ignore[call-overload]
+        with ZipFile(pipe, "w", allowZip64=True) as packed:
             for name, content in self._members():
                 text = not isinstance(content, Path)
                 if not text and not content.is_file():

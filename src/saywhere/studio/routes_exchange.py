@@ -7,7 +7,7 @@ import gzip
 import tempfile
 import threading
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Annotated, Any
 from urllib.parse import unquote
@@ -73,8 +73,10 @@ async def import_file(
     return JobStarted(job=studio.jobs.start("import", 0, work).id)
 
 
-def _take(studio: Studio, data: bytes, name: str, tell: Any) -> dict[str, Any]:
-    tally, named = Tally(), []
+def _take(studio: Studio, data: bytes, name: str, tell: Callable[[int], bool]) -> dict[str, Any]:
+    """Take what was sent. tell: told how many records were seen; it says whether to go on."""
+    tally = Tally()
+    named: list[str] = []
     with tempfile.TemporaryDirectory() as folder:
         path = _unpacked(data, Path(folder), studio.settings.limits.import_bytes, name)
         found = import_narratives(path, PhotoNames(studio.photos), studio.narratives, name)
