@@ -12,7 +12,7 @@ from saywhere.formats import localized_narratives
 
 from ..conftest import narrative
 from ..test_exchange import COCO_NAME, TOLD
-from .handling import LOOP, add_photo, expect, fetched, go, sent
+from .handling import LOOP, add_photo, expect, fetched, go, press, sent
 from .running import draw
 
 # Counts what a person clicks, apart from what is drawn on the photo; and lets seconds pass that nobody waits for.
@@ -28,7 +28,9 @@ Object.defineProperty(Event.prototype, "timeStamp", { get() { return get.call(th
 
 
 def choose(page: Any, name: str, data: bytes) -> None:
-    page.set_input_files(".exchange input", [{"name": name, "mimeType": "application/json", "buffer": data}])
+    with page.expect_file_chooser() as chooser:
+        press(page, "Import …")
+    chooser.value.set_files([{"name": name, "mimeType": "application/json", "buffer": data}])
 
 
 def test_a_file_is_taken_and_its_bad_lines_are_named(page: Any, address: str):
@@ -45,7 +47,7 @@ def test_a_file_is_taken_and_its_bad_lines_are_named(page: Any, address: str):
     choose(page, "told.jsonl", localized_narratives.encoded(TOLD))
     expect(state).to_contain_text("0 narratives taken, 1 here already")
     choose(page, "notes.json", json.dumps({"a": 1}).encode())
-    expect(state.locator(".problem")).to_contain_text("notes.json: is in no format")
+    expect(state.locator(".problem")).to_contain_text("is in no format that saywhere knows")
 
 
 def test_everything_is_downloaded_as_one_zip(page: Any, address: str):
@@ -67,7 +69,7 @@ def test_the_strip_shows_thumbnails(page: Any):
     add_photo(page, width=1_600, height=1_200)
     picture = page.locator(".thumb img")
     assert picture.get_attribute("src").endswith("/thumbnail")
-    page.wait_for_function("document.querySelector('.thumb img').naturalWidth === 224")
+    expect(picture).to_have_js_property("naturalWidth", 224)
 
 
 def test_a_narrative_of_20_s_is_recorded_corrected_and_saved_with_three_clicks(page: Any, address: str):

@@ -13,13 +13,13 @@ export class Exchange {
   constructor(app, changed) {
     this.app = app;
     this.changed = changed;
-    this.input = h("input", { type: "file", accept: ".json,.jsonl,.jsonld,.gz", class: "unseen", tabindex: "-1", "aria-label": "Files to import", multiple: true, onchange: () => { this.take([...this.input.files]); this.input.value = ""; } });
+    this.input = h("input", { type: "file", accept: ".json,.jsonl,.jsonld,.gz", multiple: true, onchange: () => { this.take([...this.input.files]); this.input.value = ""; } });
     this.state = h("div", { role: "status" });
     this.start = button("Import …", { kind: "quiet", icon: "add", onclick: () => this.input.click() });
     this.element = h("section", { class: "exchange", "aria-label": "Exchange" },
       h("h3", {}, "Exchange"),
       h("p", { class: "hint" }, "Takes Localized Narratives, COCO and Web Annotation, and gives everything as one zip."),
-      this.input, h("div", { class: "row" }, this.start, h("a", { class: "button quiet", href: at("export"), download: "saywhere-studio.zip" }, icon("down"), h("span", {}, "Export everything"))), this.state);
+      h("div", { class: "row" }, this.start, h("a", { class: "button quiet", href: at("export"), download: "saywhere-studio.zip" }, icon("down"), h("span", {}, "Export everything"))), this.state);
   }
 
   async take(files) {
