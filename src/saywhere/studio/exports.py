@@ -96,7 +96,7 @@ def annotation_of(record: Mapping[str, Any], photo: Mapping[str, Any], source: s
             if len(pointed):
                 target["selector"] = {"type": "SvgSelector", "value": _svg(pointed)}
     urn = uuid.uuid5(uuid.NAMESPACE_URL, f"{web_annotation.TERMS}{record['id']}").urn
-    return {"@context": page["@context"]} | annotation | {"id": urn, "created": record["created"]}
+    return {"@context": page["@context"], **annotation, "id": urn, "created": record["created"]}
 
 
 def _svg(trace: Trace) -> str:

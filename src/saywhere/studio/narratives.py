@@ -116,9 +116,10 @@ class NarrativeStore:
         chosen = [record for record in found if photo is None or record["photo"] == photo]
         return sorted(chosen, key=lambda record: (record["created"], record["id"]))
 
-    def ids(self) -> list[str]:
+    def ids(self) -> tuple[str, ...]:
         """Of all narratives, in no order of time."""
-        return sorted(path.parent.name for path in self.folder.glob(f"*/{_TEXT}") if _ID.fullmatch(path.parent.name))
+        found = (path.parent.name for path in self.folder.glob(f"*/{_TEXT}"))
+        return tuple(sorted(name for name in found if _ID.fullmatch(name)))
 
     def told_photos(self) -> set[str]:
         """The photos that a person told something about. A caption out of a file, without pointing, is no telling."""

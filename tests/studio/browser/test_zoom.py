@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 
 from .handling import DASH, add_photo, expect, fetched, go, press, record
@@ -52,7 +53,7 @@ def test_a_trace_drawn_close_has_the_same_fractions(zoomed: Any, address: str):
     assert points[0][:2] == pytest.approx(line[0], abs=0.001)
     assert points[-1][:2] == pytest.approx(line[-1], abs=0.001)
     seen = page.evaluate("seen.strokes.at(-1)")
-    assert [point[:2] for point in points] == pytest.approx([one[:2] for one in seen], abs=2e-5)
+    assert np.allclose([point[:2] for point in points], [one[:2] for one in seen], rtol=0, atol=2e-5)
 
 
 def test_the_photo_is_moved_by_keys_and_by_hand_and_never_lost(zoomed: Any):
