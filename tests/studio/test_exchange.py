@@ -165,6 +165,11 @@ def test_a_photo_is_found_by_its_name_its_stem_and_its_number(home: Home, called
     assert PhotoNames(home.photos).find(photo).id == photo
 
 
+def test_a_photo_that_is_called_a_number_is_found_with_and_without_zeros(home: Home) -> None:
+    photo = home.add("000007.png")
+    assert {PhotoNames(home.photos).find(called).id for called in ("7", "000007", "000007.png")} == {photo}
+
+
 def test_a_name_that_two_photos_have_means_neither(home: Home) -> None:
     home.add("kitchen.png")
     home.add("kitchen.png", width=40)

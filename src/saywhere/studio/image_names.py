@@ -72,10 +72,11 @@ class PhotoNames:
 
 
 def _names(file_name: str) -> Iterable[str]:
-    """What a file may be called by: its name, its stem, and its id in its data set."""
+    """What a file may be called by: its name, its stem, that as a number, and its id in its data set."""
     if file_name in ("", NAMELESS):
         return ()
-    return {file_name, PurePosixPath(file_name).stem, image_name(file_name, "")}
+    stem = PurePosixPath(file_name).stem
+    return {file_name, stem, _number(stem), image_name(file_name, "")}
 
 
 def _number(name: str) -> str:

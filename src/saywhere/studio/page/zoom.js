@@ -96,7 +96,9 @@ export class Zoom {
     element.addEventListener("pointermove", (event) => this.moved(event), true);
     for (const name of ["pointerup", "pointercancel"]) element.addEventListener(name, (event) => this.lifted(event), true);
     addEventListener("keydown", (event) => this.key(event));
-    addEventListener("resize", () => this.reset());
+    // A phone's bars come and go, which changes the height alone.
+    let width = innerWidth;
+    addEventListener("resize", () => { if (innerWidth !== width) this.reset(); width = innerWidth; });
   }
 
   wheel(event) {
