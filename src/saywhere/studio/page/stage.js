@@ -3,15 +3,14 @@
 import { h, s } from "./dom.js";
 import { timeColour } from "./colours.js";
 import { announce } from "./notices.js";
-import { Zoom } from "./zoom.js";
 
 const WIDTH = 1000; // Of the drawing, in its own units.
 const STEP = 0.01, LEAP = 0.05; // Of the keyboard's pointer, in fractions of the photo.
 const ARROWS = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] };
 
 export class Stage {
-  /** zoom: whether people can come closer. */
-  constructor(element, { zoom = false } = {}) {
+  /** Zoom: what lets people come closer, if they can. */
+  constructor(element, Zoom = null) {
     this.element = element;
     this.image = h("img", { alt: "", draggable: "false" });
     this.heat = h("canvas", { class: "heat", hidden: true, "aria-hidden": "true" });
@@ -31,7 +30,7 @@ export class Stage {
     this.cursor.setAttribute("visibility", "hidden");
     this.pad.hidden = true;
     this.image.addEventListener("load", () => this.pad.classList.remove("loading"));
-    this.zoom = zoom ? new Zoom(this) : null;
+    this.zoom = Zoom && new Zoom(this);
     this.listen();
   }
 
