@@ -16,9 +16,11 @@ export class Zoom {
     this.stage = stage;
     this.fingers = new Map(); // Pointer id → {x, y}, of touches.
     this.grip = null; // Where a hand that pans the photo was last.
-    this.share = h("button", { type: "button", class: "share", onclick: () => this.reset() });
-    this.out = button("−", { kind: "icon", label: "Zoom out", onclick: () => this.by(1 / STEP) });
-    this.into = button("+", { kind: "icon", label: "Zoom in", onclick: () => this.by(STEP) });
+    // Keys do the same, and Tab goes from the photo to what one does with it.
+    const aside = { tabindex: "-1" };
+    this.share = h("button", { type: "button", class: "share", ...aside, onclick: () => this.reset() });
+    this.out = button("−", { kind: "icon", label: "Zoom out", "aria-keyshortcuts": "-", ...aside, onclick: () => this.by(1 / STEP) });
+    this.into = button("+", { kind: "icon", label: "Zoom in", "aria-keyshortcuts": "+", ...aside, onclick: () => this.by(STEP) });
     this.bar = h("div", { class: "zoomer", role: "group", "aria-label": "Zoom" }, this.out, this.share, this.into);
     stage.element.append(this.bar);
     this.reset();
