@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import tempfile
 import uuid
 from collections.abc import Callable
 from dataclasses import replace
@@ -13,13 +14,15 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from saywhere.core import InvalidValue, Narrative, Trace, Utterance
+from saywhere.core.narrative import HUMAN
 from saywhere.formats import localized_narratives
-from saywhere.formats.registry import FORMATS, READABLE
-from saywhere.formats.web_annotation import write
+from saywhere.formats.record import InvalidRecord
+from saywhere.formats.registry import FORMATS, READABLE, detect
+from saywhere.formats.web_annotation import Placed, read, read_placed, write
 from tests.strategies import narratives
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -183,6 +186,87 @@ def test_what_cannot_be_written_leaves_no_file(wrong: Any, tmp_path: Path) -> No
     assert list(tmp_path.iterdir()) == []
 
 
-def test_the_registry_offers_it_for_writing_only(tmp_path: Path) -> None:
-    assert "web-annotation" not in READABLE
-    assert FORMATS["web-annotation"].write(tmp_path / "page.jsonld", [NARRATIVE]) == 1
+def test_the_registry_offers_it_and_tells_it_by_its_content(tmp_path: Path) -> None:
+    assert "web-annotation" in READABLE
+    path = tmp_path / "page"
+    assert FORMATS["web-annotation"].write(path, [NARRATIVE]) == 1
+    assert detect(path).name == "web-annotation"
+
+
+def same(one: Any, other: Any) -> bool:
+    """Whether two narratives say the same, times to the microsecond."""
+    return (
+        replace(one, trace=other.trace) == replace(other, trace=other.trace)
+        and one.trace.starts == other.trace.starts
+        and np.array_equal(one.trace.points, other.trace.points)
+    )
+
+
+@given(st.lists(narratives(), max_size=3))
+@settings(max_examples=40, deadline=None)
+def test_what_is_written_is_read_again(told: list[Narrative]) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "page.jsonld"
+        write(path, told)
+        found = list(read(path))
+    assert len(found) == len(told)
+    for one, before in zip(found, told, strict=True):
+        assert isinstance(one, Narrative), one
+        assert same(one, replace(before, annotator_id=before.annotator_id if before.origin == HUMAN else ""))
+
+
+FOREIGN = {
+    "@context": "http://www.w3.org/ns/anno.jsonld",
+    "id": "http://example.org/anno1",
+    "type": "Annotation",
+    "creator": {"type": "Person", "name": "Ada"},
+    "body": {"type": "TextualBody", "value": "a red cup"},
+    "target": {
+        "source": "http://example.org/photos/kitchen.jpg?size=large",
+        "selector": {"type": "FragmentSelector", "value": "xywh=percent:10,20,30,40"},
+    },
+}
+
+
+@pytest.mark.parametrize(
+    ("change", "box", "in_pixels"),
+    [
+        ({}, (0.1, 0.2, 0.4, 0.6), False),
+        ({"target": "http://example.org/kitchen.jpg#xywh=10,20,30,40"}, (10, 20, 40, 60), True),
+        ({"target": {"id": "kitchen.jpg"}, "body": None, "bodyValue": "a red cup"}, None, False),
+    ],
+)
+def test_annotations_of_other_programs_are_read(
+    tmp_path: Path, change: dict[str, Any], box: tuple[float, ...] | None, in_pixels: bool
+) -> None:
+    path = tmp_path / "one.json"
+    path.write_text(json.dumps(FOREIGN | change))
+    (found,) = read_placed(path)
+    assert isinstance(found, Placed), found
+    assert (found.narrative.image_id, found.narrative.caption) == ("kitchen.jpg", "a red cup")
+    assert (found.narrative.origin, found.narrative.annotator_id) == (HUMAN, "Ada")
+    assert found.box_xyxy == (None if box is None else pytest.approx(box))
+    assert found.in_pixels == in_pixels
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ({"body": []}, "no text"),
+        ({"target": ["a.jpg", "b.jpg"]}, "2 images"),
+        ({"target": [{"selector": {}}]}, "names no image"),
+        ({"target": {"source": "a", "selector": {"type": "SvgSelector", "value": "<svg/>"}}}, "not a rectangle"),
+        ({"target": {"source": "a", "selector": {"value": "xywh=1,2,0,4"}}}, "without area"),
+        ({"target": {"source": "a", "pointTimes": [0], "selector": {"value": "<svg>"}}}, "view box"),
+        ({"creator": 7}, "creator"),
+        ({"target": 3}, "names no image"),
+    ],
+)
+def test_a_bad_annotation_is_named_and_the_others_are_read(tmp_path: Path, change: dict[str, Any], reason: str) -> None:
+    path = tmp_path / "list.json"
+    path.write_text(json.dumps([FOREIGN, FOREIGN | change, FOREIGN]))
+    first, bad, last = read(path)
+    assert first == last
+    assert isinstance(bad, InvalidRecord)
+    assert bad.where == "[1]"
+    assert reason in bad.reason

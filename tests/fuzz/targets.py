@@ -103,6 +103,26 @@ _DOCUMENTS: dict[str, dict[str, Any]] = {
         }
     },
     "pope": {"a.json": {"question_id": 1, "image": "1.jpg", "text": "Is there a cup?", "label": "yes"}},
+    "web-annotation": {
+        "a.json": {
+            "@context": "http://www.w3.org/ns/anno.jsonld",
+            "items": [
+                {
+                    "body": [{"value": "a cup", "utterances": [{"text": "cup", "startTime": 0.1, "endTime": 0.4}]}],
+                    "target": [
+                        {
+                            "source": "d/1",
+                            "pointTimes": [0.1, 0.3],
+                            "selector": {
+                                "value": '<svg viewBox="0 0 1 1"><polyline points="0.1,0.2 0.3,0.4"/></svg>',
+                            },
+                        }
+                    ],
+                },
+                {"bodyValue": "a cup", "target": "1.jpg#xywh=percent:1,2,3,4", "creator": {"name": "Ada"}},
+            ],
+        }
+    },
     "coco-captions": {"a.json": {"images": _IMAGES, "annotations": [{"id": 1, "image_id": 1, "caption": "a cup"}]}},
     "coco-instances": {
         "a.json": {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -92,7 +93,12 @@ def test_order_and_times_of_any_narrative_survive_the_official_line(narrative: N
 
 @pytest.mark.parametrize(
     ("name", "image_id"),
-    [("000000000139.jpg", "000000000139"), ("my kitchen & co.jpg", "my kitchen & co"), ("a.b.png", "a.b")],
+    [
+        ("000000000139.jpg", "139"),
+        ("COCO_val2014_000000000042.jpg", "42"),
+        ("my kitchen & co.jpg", "my kitchen & co"),
+        ("a.b.png", "a.b"),
+    ],
 )
 def test_the_photos_own_name_says_which_image_it_is(tmp_path: Path, name: str, image_id: str) -> None:
     file = export(record(), PHOTO | {"name": name}, "localized_narratives")
@@ -181,7 +187,10 @@ def test_the_caption_is_read_back_by_our_reader_and_by_pycocotools(
     path = tmp_path / file.file_name
     path.write_bytes(file.data)
     (caption,) = coco_captions.read(path)
-    assert caption == coco_captions.CaptionRecord(1, 1, record()["text"], PHOTO["name"], 640, 480)
+    assert isinstance(caption, coco_captions.CaptionRecord)
+    assert [word.word for word in caption.words] == [word["text"] for word in record()["words"]]
+    plain = replace(caption, annotator="", origin="", words=())
+    assert plain == coco_captions.CaptionRecord(1, 1, record()["text"], PHOTO["name"], 640, 480)
     coco = COCO(str(path))
     assert "Done" in capsys.readouterr().out
     (entry,) = coco.loadAnns(coco.getAnnIds(imgIds=1))

@@ -165,7 +165,7 @@ def test_a_failed_write_leaves_what_was_there(store: NarrativeStore, monkeypatch
     with pytest.raises(OSError, match="disk full"):
         store.replace(kept["id"], record(text="new"))
     assert store.get(kept["id"]) == kept
-    assert [path.name for path in (store.folder / kept["id"]).iterdir()] == ["narrative.json"]
+    assert [path.name for path in (store.folder / kept["id"]).rglob("*") if path.is_file()] == ["narrative.json"]
 
 
 def test_many_writers_at_once_lose_nothing(store: NarrativeStore) -> None:

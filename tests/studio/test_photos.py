@@ -12,8 +12,8 @@ import pytest
 from fastapi.testclient import TestClient
 from PIL import Image, ImageCms, PngImagePlugin
 
-from saywhere.core.errors import InvalidFile
-from saywhere.studio.photos import PhotoStore, import_folder, plain_name
+from saywhere.core.errors import InvalidFile, UnknownName
+from saywhere.studio.photos import THUMBNAIL_PX, PhotoStore, import_folder, plain_name
 from saywhere.studio.settings import Limits
 from tests.studio.conftest import (
     encoded,
@@ -159,3 +159,32 @@ def test_a_folder_is_taken_and_its_files_stay_as_they_are(tmp_path: Path) -> Non
     assert [info.id for info in PhotoStore(tmp_path / "store", Limits()).list()] == [info.id for info in store.list()]
     with pytest.raises(InvalidFile, match="not a folder"):
         list(import_folder(store, tmp_path / "nowhere"))
+
+
+@pytest.mark.parametrize("kind", ["PNG", "JPEG", "WEBP"])
+def test_a_thumbnail_is_made_once_and_goes_with_its_photo(tmp_path: Path, kind: str) -> None:
+    store = PhotoStore(tmp_path, Limits())
+    info = store.add(encoded(picture(1_200, 800), kind), "a")
+    path = store.thumbnail(info.id)
+    made = path.stat().st_mtime_ns
+    with Image.open(path) as small:
+        assert (small.format, max(small.size)) == ("JPEG", THUMBNAIL_PX)
+        assert small.size[0] / small.size[1] == pytest.approx(1.5, abs=0.02)
+        red, blue = small.getpixel((20, 70)), small.getpixel((200, 70))
+    assert red == pytest.approx((200, 30, 30), abs=12)
+    assert blue == pytest.approx((30, 30, 200), abs=12)
+    assert path.stat().st_size < 20_000
+    assert store.thumbnail(info.id) == path
+    assert path.stat().st_mtime_ns == made
+    assert len(PhotoStore(tmp_path, Limits())) == 1
+    store.delete(info.id)
+    assert list((tmp_path / "thumbnails").iterdir()) == []
+    with pytest.raises(UnknownName):
+        store.thumbnail(info.id)
+
+
+def test_the_api_gives_thumbnails(client: TestClient, photo: dict[str, Any]) -> None:
+    reply = client.get(photo["thumbnail"])
+    assert (reply.status_code, reply.headers["content-type"]) == (200, "image/jpeg")
+    assert "immutable" in reply.headers["cache-control"]
+    refusal(client.get(f"/api/photos/{'f' * 32}/thumbnail"), 404)

@@ -23,6 +23,7 @@ from saywhere.cli import (
     cutting,
     data,
     describing,
+    exchange,
     eye,
     library,
     look,
@@ -36,7 +37,6 @@ from saywhere.cli import (
     score,
     score_places,
     seeing,
-    studio,
     study,
     trace,
     training,
@@ -68,7 +68,7 @@ app.command("look")(look.look)
 app.command("batch")(batch.batch)
 app.command("index")(library.index)
 app.command("search")(library.search)
-app.command("studio")(studio.studio)
+app.add_typer(exchange.app, name="studio")
 app.add_typer(study.app, name="study")
 app.add_typer(collect.app, name="collect")
 app.add_typer(data.app, name="data")

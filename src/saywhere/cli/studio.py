@@ -40,6 +40,7 @@ Browser = Annotated[bool, typer.Option("--browser/--no-browser", help="Open the 
 
 
 def studio(
+    context: typer.Context,
     photos: Annotated[Path | None, typer.Option(metavar="DIR", help="Add the photos of this folder.")] = None,
     videos: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Replay the video narratives of this file.")
@@ -58,6 +59,8 @@ def studio(
     browser: Browser = True,
 ) -> None:
     """Record, describe, ground and replay in the browser."""
+    if context.invoked_subcommand is not None:
+        return
     for package in ("fastapi", "uvicorn"):
         require(package, needed_for="the Studio", extra="studio")
     from saywhere.studio.settings import StudioSettings, default_folder

@@ -6,7 +6,8 @@
 One value for each annotation, in the file's order. An annotation whose image is not listed is read all the same, its
 file name empty and its size None. Only `annotations` must be there. Bad entries of `images` are reported, too, so that
 the number of values and bad records is that of annotations plus that of bad images. Ids that repeat are kept. Captions
-keep their white space; those of nothing else are bad records.
+keep their white space; those of nothing else are bad records. Three keys of an annotation are ours: `annotator`,
+`origin`, and `words` with times and boxes; the Studio writes them, and other programs pass over them.
 """
 
 from __future__ import annotations
@@ -19,15 +20,25 @@ import msgspec
 
 from saywhere.atomic import write_atomic
 from saywhere.core.errors import InvalidValue
-from saywhere.formats._boxes import check_size
+from saywhere.formats._boxes import BoxXywh, check_size
 from saywhere.formats._coco import ImageEntry, annotation_keys, image_entries, read_images
 from saywhere.formats._documents import Id, built, decoded, document, encoded, listed, members
 from saywhere.formats.record import InvalidRecord
 
 
+class CaptionWord(msgspec.Struct, frozen=True, gc=False):
+    """A word of a caption, when it was said, in seconds, and where it is: left, top, width, height in pixels."""
+
+    word: str
+    start_s: float
+    end_s: float
+    bbox: BoxXywh | None = None
+
+
 @dataclass(frozen=True, slots=True)
 class CaptionRecord:
-    """One sentence about one image. file_name, width and height (pixels): of the image; empty and None if unknown."""
+    """One sentence about one image. file_name, width and height (pixels): of the image; empty and None if unknown.
+    annotator, origin, words: empty unless the file says more than COCO does."""
 
     image_id: int | str
     caption_id: int | str
@@ -35,6 +46,9 @@ class CaptionRecord:
     file_name: str = ""
     width: int | None = None
     height: int | None = None
+    annotator: str = ""
+    origin: str = ""
+    words: tuple[CaptionWord, ...] = ()
 
     def __post_init__(self) -> None:
         if not self.caption.strip():
@@ -49,6 +63,9 @@ class _Annotation(msgspec.Struct, frozen=True, gc=False):
     id: Id
     image_id: Id
     caption: str
+    annotator: str = ""
+    origin: str = ""
+    words: tuple[CaptionWord, ...] = ()
 
 
 _ANNOTATION = msgspec.json.Decoder(_Annotation)
@@ -69,7 +86,10 @@ def read(path: str | Path) -> Iterator[CaptionRecord | InvalidRecord]:
 
     def record(entry: _Annotation) -> CaptionRecord:
         image = images.get(entry.image_id, ImageEntry(entry.image_id))
-        return CaptionRecord(entry.image_id, entry.id, entry.caption, image.file_name, image.width, image.height)
+        known = (image.file_name, image.width, image.height)
+        return CaptionRecord(
+            entry.image_id, entry.id, entry.caption, *known, entry.annotator, entry.origin, entry.words
+        )
 
     yield from built(annotations, record)
     yield from problems

@@ -108,7 +108,7 @@ def write(path: str | Path, narratives: Iterable[Narrative]) -> int:
     written = 0
     with write_atomic(path) as file:
         for narrative in narratives:
-            file.write(_encoded(narrative) + b"\n")
+            file.write(encoded(narrative) + b"\n")
             written += 1
     return written
 
@@ -183,7 +183,8 @@ def _xyt(points: list[RawPoint]) -> Floats:
     return numbers.astype(np.float64)
 
 
-def _encoded(narrative: Narrative) -> bytes:
+def encoded(narrative: Narrative) -> bytes:
+    """One line of the official form, without its end; see `write`."""
     if not isinstance(narrative, Narrative):
         raise InvalidValue("narrative", f"is a {type(narrative).__name__}")
     raw = RawNarrative(

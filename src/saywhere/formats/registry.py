@@ -73,7 +73,7 @@ FORMATS: dict[str, Format] = {
         Format("parquet", "Narratives as Parquet", "narratives", writes=True),
     )
 }
-READABLE = tuple(name for name in FORMATS if name != "web-annotation")
+READABLE = tuple(FORMATS)
 WRITABLE = tuple(name for name, f in FORMATS.items() if f.writes)
 
 

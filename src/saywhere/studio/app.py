@@ -27,6 +27,8 @@ from saywhere.studio import (
     routes_chat,
     routes_collect,
     routes_describing,
+    routes_edit,
+    routes_exchange,
     routes_narratives,
     routes_photos,
     routes_queue,
@@ -78,6 +80,8 @@ def create_app(settings: StudioSettings, seer: Model | None = None, recogniser: 
     routes = (
         *seeing,
         routes_narratives,
+        routes_edit,
+        routes_exchange,
         routes_transcription,
         routes_queue,
         routes_videos,

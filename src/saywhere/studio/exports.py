@@ -13,7 +13,7 @@ import tempfile
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
@@ -29,7 +29,7 @@ from saywhere.core.types import Floats
 from saywhere.core.words import Utterance
 from saywhere.formats import coco_captions, localized_narratives, web_annotation
 from saywhere.studio.descriptions import long_description
-from saywhere.studio.photos import NAMELESS
+from saywhere.studio.image_names import image_name
 
 FORMATS = ("localized_narratives", "web_annotation", "coco", "text")
 DATASET = "saywhere_studio"
@@ -60,20 +60,20 @@ def export(record: Mapping[str, Any], photo: Mapping[str, Any], format: str) -> 
     return Export(make(record, photo), media_type, f"narrative-{record['id']}{ending}")
 
 
-def narrative_of(record: Mapping[str, Any], photo: Mapping[str, Any]) -> Narrative:
-    """A kept record as the value that everything else speaks.
+def narrative_of(record: Mapping[str, Any], photo: Mapping[str, Any], image_id: str = "", audio: str = "") -> Narrative:
+    """A kept record as the value that everything else speaks. audio: where the recording is, instead of <id>.wav.
 
-    The image is called as the photo's file was, so that it joins with the data set that the photo comes from.
+    The image is called as the photo's file was, so that it joins with the data set that the photo comes from; COCO's
+    by its number, as the official Localized Narratives have it.
     """
-    named = photo["name"] not in ("", NAMELESS)
     return Narrative(
-        image_id=PurePosixPath(photo["name"]).stem if named else photo["id"],
+        image_id=image_id or image_name(photo["name"], photo["id"]),
         caption=record["text"],
         utterances=tuple(Utterance(word["text"], word["start_s"], word["end_s"]) for word in record["words"]),
         trace=Trace(record["trace"]["points"], record["trace"]["starts"]),
         dataset_id=DATASET,
         annotator_id=record["annotator"],
-        audio=f"{record['id']}.wav" if record["audio"] else "",
+        audio=(audio or f"{record['id']}.wav") if record["audio"] else "",
         origin=record["origin"],
     )
 
@@ -83,8 +83,12 @@ def _localized_narratives(record: Mapping[str, Any], photo: Mapping[str, Any]) -
 
 
 def _web_annotation(record: Mapping[str, Any], photo: Mapping[str, Any]) -> bytes:
+    return _json(annotation_of(record, photo, quote(photo["name"] or photo["id"], safe="")))
+
+
+def annotation_of(record: Mapping[str, Any], photo: Mapping[str, Any], source: str) -> dict[str, Any]:
+    """A kept record as a Web Annotation. source: the IRI of its photo."""
     narrative = narrative_of(record, photo)
-    source = quote(photo["name"] or photo["id"], safe="")
     page = msgspec.json.decode(_written(lambda path: web_annotation.write(path, [narrative], image=lambda _: source)))
     (annotation,) = page["items"]
     for target in annotation["target"]:
@@ -93,8 +97,7 @@ def _web_annotation(record: Mapping[str, Any], photo: Mapping[str, Any]) -> byte
             if len(pointed):
                 target["selector"] = {"type": "SvgSelector", "value": _svg(pointed)}
     urn = uuid.uuid5(uuid.NAMESPACE_URL, f"{web_annotation.TERMS}{record['id']}").urn
-    named = {"@context": page["@context"]} | annotation | {"id": urn, "created": record["created"]}
-    return _json(named)
+    return {"@context": page["@context"], **annotation, "id": urn, "created": record["created"]}
 
 
 def _svg(trace: Trace) -> str:
@@ -110,13 +113,14 @@ def _coco(record: Mapping[str, Any], photo: Mapping[str, Any]) -> bytes:
     caption = coco_captions.CaptionRecord(1, 1, record["text"], name, photo["width"], photo["height"])
     document = msgspec.json.decode(_written(lambda path: coco_captions.write(path, [caption])))
     document["images"][0]["photo"] = photo["id"]
-    document["annotations"][0] |= {
-        "annotator": record["annotator"],
-        "origin": record["origin"],
-        "created": record["created"],
-        "words": _coco_words(record, photo),
-    }
+    document["annotations"][0] |= caption_facts(record, photo)
     return _json(document)
+
+
+def caption_facts(record: Mapping[str, Any], photo: Mapping[str, Any]) -> dict[str, Any]:
+    """What the COCO caption of a kept record says beyond COCO: who wrote it, when, and its words in time and place."""
+    about = {name: record[name] for name in ("annotator", "origin", "created")}
+    return about | {"words": _coco_words(record, photo)}
 
 
 def _coco_words(record: Mapping[str, Any], photo: Mapping[str, Any]) -> list[dict[str, Any]]:

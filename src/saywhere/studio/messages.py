@@ -159,9 +159,10 @@ class KeyPressed(Message):
 
 class NarrativeSent(Message):
     """A narrative as a client sends it. id: may be chosen by the client, so that sending again makes no second one.
-    typed: the text that the keys wrote, before any correction.
+    typed: the text that the keys wrote, before any correction. source: the file that it was taken from.
 
-    audio is the server's to say: what is sent of it is not looked at. created: now, if it is not sent.
+    audio and changed are the server's to say: what is sent of them is not looked at. created: now, if it is not sent.
+    version: the one that this was made from; what somebody else changed meanwhile is not overwritten then.
     """
 
     id: Annotated[str, Field(pattern=NARRATIVE_PATTERN)] | None = None
@@ -175,12 +176,15 @@ class NarrativeSent(Message):
     audio: bool = False
     origin: Annotated[str, Field(min_length=1, max_length=200)] = HUMAN
     created: AwareDatetime | None = None
-    timed_by: Literal["audio", "keys", "even"] | None = None
+    timed_by: Literal["audio", "keys", "even", "hand", "file"] | None = None
     boxes: list[BoxXyxy | None] | None = None
+    source: Annotated[str, Field(max_length=200)] | None = None
+    version: Annotated[int, Field(ge=1)] | None = None
+    changed: Annotated[str, Field(max_length=200)] | None = None
 
     def record(self) -> dict[str, Any]:
         """As the store takes it; whether it makes sense is for the store to say."""
-        return self.model_dump(mode="json", exclude={"audio"}, exclude_none=True)
+        return self.model_dump(mode="json", exclude={"audio", "changed"}, exclude_none=True)
 
 
 class Reply(BaseModel):
@@ -233,6 +237,7 @@ class PhotoReply(Reply):
     height: int
     name: str
     url: str
+    thumbnail: str
 
 
 class PhotosReply(Reply):
@@ -291,7 +296,8 @@ class KeyReply(Reply):
 
 
 class NarrativeReply(Reply):
-    """id: null if it is not kept. boxes: one for each word, null where it has no place; absent where none are known."""
+    """id: null if it is not kept. boxes: one for each word, null where it has no place; absent where none are known.
+    version: counts from 1; changed: when this version was made, absent where it is not kept."""
 
     id: str | None
     photo: str
@@ -306,6 +312,9 @@ class NarrativeReply(Reply):
     created: str
     timed_by: str | None
     boxes: list[PlaceXyxy | None] | None = None
+    source: str | None = None
+    version: int = 1
+    changed: str | None = None
 
 
 class NarrativesReply(Reply):

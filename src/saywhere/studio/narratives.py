@@ -1,5 +1,7 @@
 """Narratives on disk: a folder for each, with narrative.json and, if something was said, audio.wav.
 
+Whoever changes a narrative makes a new version of it; the earlier ones stay beside it (`history`).
+
 What was drawn is kept as it came: every point, its time, the order, and where strokes begin. Files appear whole or not
 at all. Whether there is audio is seen from the file, not written down, so that a voice and a text that arrive at the
 same time cannot undo each other.
@@ -26,6 +28,7 @@ from saywhere.core.errors import InvalidFile, InvalidValue, UnknownName
 from saywhere.core.narrative import HUMAN
 from saywhere.core.trace import Trace
 from saywhere.core.words import Word, check_order
+from saywhere.studio import history
 from saywhere.studio.errors import Refused
 
 MOST_CHARACTERS = 20_000
@@ -33,7 +36,7 @@ MOST_WORDS = 5_000
 MOST_POINTS = 200_000
 MOST_KEYS = 100_000
 LONGEST_NAME = 200
-TIMED_BY = ("audio", "keys", "even", None)
+TIMED_BY = ("audio", "keys", "even", "hand", "file", None)
 
 _ID = re.compile(r"[0-9a-f]{16,32}")
 _FARTHEST = 10.0
@@ -45,11 +48,17 @@ Record = dict[str, Any]
 Records = list[Record]
 
 
+class _Drawn(msgspec.Struct):
+    starts: list[int]
+
+
 class _About(msgspec.Struct):
     """What a narrative is about: all that is decoded of it when photos are counted."""
 
     photo: str
     origin: str
+    trace: _Drawn
+    source: str = ""
 
 
 class NarrativeStore:
@@ -75,13 +84,13 @@ class NarrativeStore:
         if chosen is not None and not (isinstance(chosen, str) and _ID.fullmatch(chosen)):
             raise InvalidValue("id", "is not 16 to 32 hexadecimal digits", "leave it out, and one is made")
         narrative_id = chosen or secrets.token_hex(16)
-        created = record.get("created") or datetime.now(UTC).isoformat(timespec="milliseconds")
-        kept = checked(record) | {"id": narrative_id, "created": _moment(created)}
+        created = record.get("created") or _now()
+        kept = checked(record) | {"id": narrative_id, "created": _moment(created), "version": history.FIRST}
         with self._changing:
             if (self.folder / narrative_id / _TEXT).exists():
                 raise Refused(409, "narrative_exists", f"there is a narrative {narrative_id} already", "use PUT")
             self._write(kept)
-        return kept | {"audio": False}
+        return kept | {"changed": kept["created"], "audio": False}
 
     def get(self, narrative_id: str) -> Record:
         """One narrative. UnknownName if there is none of this id."""
@@ -107,8 +116,13 @@ class NarrativeStore:
         chosen = [record for record in found if photo is None or record["photo"] == photo]
         return sorted(chosen, key=lambda record: (record["created"], record["id"]))
 
+    def ids(self) -> tuple[str, ...]:
+        """Of all narratives, in no order of time."""
+        found = (path.parent.name for path in self.folder.glob(f"*/{_TEXT}"))
+        return tuple(sorted(name for name in found if _ID.fullmatch(name)))
+
     def told_photos(self) -> set[str]:
-        """The photos that a person told something about."""
+        """The photos that a person told something about. A caption out of a file, without pointing, is no telling."""
         told: set[str] = set()
         for path in self.folder.glob(f"*/{_TEXT}"):
             if not _ID.fullmatch(path.parent.name):
@@ -119,18 +133,47 @@ class NarrativeStore:
                 continue  # It was deleted meanwhile.
             except msgspec.DecodeError as error:
                 raise InvalidFile(path, f"is damaged: {error}") from error
-            if about.origin == HUMAN:
+            if about.origin == HUMAN and (about.trace.starts or not about.source):
                 told.add(about.photo)
         return told
 
     def replace(self, narrative_id: str, record: Mapping[str, Any]) -> Record:
-        """Put another in its place; id, time of creation and audio stay."""
+        """Make another version of it; id, time of creation and audio stay, and what was there is kept.
+
+        Nothing happens if it says the same. 409 if the record was made from a version that holds no more.
+        """
         kept = checked(record)
         with self._changing:
             before = self.get(narrative_id)
+            if record.get("version") not in (None, before["version"]):
+                hint = "fetch it again; what both wrote is kept"
+                raise Refused(409, "changed_meanwhile", "the narrative was changed by somebody else meanwhile", hint)
+            if all(kept.get(name) == before.get(name) for name in (*kept, "boxes", "typed", "source")):
+                return before
+            audio = before.pop("audio")
+            history.keep(self._place(narrative_id), before)
             kept |= {"id": before["id"], "created": before["created"]}
+            kept |= {"version": before["version"] + 1, "changed": _now()}
             self._write(kept)
-            return kept | {"audio": self.audio_path(narrative_id) is not None}
+            return kept | {"audio": audio}
+
+    def versions(self, narrative_id: str) -> Records:
+        """All versions, the newest first; the first of them is the one that holds."""
+        current = self.get(narrative_id)
+        earlier = history.numbers(self._place(narrative_id), current["version"])
+        return [current, *(self.version(narrative_id, number) for number in earlier)]
+
+    def version(self, narrative_id: str, number: int) -> Record:
+        """One version, as it was. UnknownName if there is none of this number."""
+        current = self.get(narrative_id)
+        if number == current["version"]:
+            return current
+        earlier = history.version(self._place(narrative_id), number)
+        return {"changed": earlier["created"]} | earlier | {"audio": current["audio"]}
+
+    def restore(self, narrative_id: str, number: int) -> Record:
+        """Make an earlier version the newest. The one that holds now is kept as any other."""
+        return self.replace(narrative_id, self.version(narrative_id, number) | {"version": None})
 
     def delete(self, narrative_id: str) -> None:
         """Delete a narrative with its audio. It is gone at once, even if deleting its files takes a while."""
@@ -174,7 +217,8 @@ class NarrativeStore:
             record = msgspec.json.decode(data, type=Record)
         except msgspec.DecodeError as error:
             raise InvalidFile(path, f"is damaged: {error}") from error
-        return record | {"audio": (path.parent / _SOUND).exists()}
+        kept = {"version": history.FIRST, "changed": record["created"]} | record
+        return kept | {"audio": (path.parent / _SOUND).exists()}
 
 
 def checked(record: Mapping[str, Any]) -> Record:
@@ -193,11 +237,12 @@ def checked(record: Mapping[str, Any]) -> Record:
         if not kept[name]:
             raise InvalidValue(name, "is empty")
     if kept["timed_by"] not in TIMED_BY:
-        raise InvalidValue("timed_by", f"is {kept['timed_by']!r}, not audio, keys or even")
+        raise InvalidValue("timed_by", f"is {kept['timed_by']!r}, not audio, keys, even, hand or file")
     _check_words(kept["words"])
     _check_keys(kept["keys"])
-    if record.get("typed") is not None:
-        kept["typed"] = _text(record, "typed", MOST_CHARACTERS)
+    for name, most in (("typed", MOST_CHARACTERS), ("source", LONGEST_NAME)):
+        if record.get(name) is not None:
+            kept[name] = _text(record, name, most)
     boxes = record.get("boxes")
     if boxes is not None:
         kept["boxes"] = _boxes(boxes, len(kept["words"]))
@@ -252,6 +297,10 @@ def _boxes(boxes: Sequence[Sequence[float] | None], n_words: int) -> list[list[f
     if boxes:
         WordBoxes([[nan] * 4 if box is None else box for box in boxes], [box is not None for box in boxes])
     return [None if box is None else list(box) for box in boxes]
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="milliseconds")
 
 
 def _moment(created: str) -> str:

@@ -32,6 +32,9 @@ _HOW: dict[str, dict[str, Any]] = {
 }
 NAMELESS = "photo"
 """What a photo is called that came without a name."""
+THUMBNAIL_PX = 224
+"""The longer side of a thumbnail: twice what the page shows, for fine screens."""
+_THUMBNAILS = "thumbnails"
 _MOST_NAME = 200
 _SNIFFED = 16
 # What Pillow is known to raise on damaged headers; read_photo knows the rest.
@@ -63,7 +66,9 @@ class PhotoInfo(msgspec.Struct, frozen=True):
     def values(self) -> dict[str, Any]:
         """As the API says it."""
         url = f"/api/photos/{self.id}/file"
-        return {"id": self.id, "width": self.width, "height": self.height, "name": self.name, "url": url}
+        small = f"/api/photos/{self.id}/thumbnail"
+        size = {"width": self.width, "height": self.height}
+        return {"id": self.id, **size, "name": self.name, "url": url, "thumbnail": small}
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,19 +170,35 @@ class PhotoStore:
             raise UnknownName("photo", photo_id, ())
         return path
 
+    def thumbnail(self, photo_id: str) -> Path:
+        """A small JPEG of a photo: made when it is first asked for, then kept beside the photos, one for each."""
+        path = self._thumbnail(photo_id)
+        if not path.is_file():
+            with Image.open(self.path(photo_id)) as image:
+                # Of a JPEG, only as many pixels are decoded as are needed.
+                image.draft("RGB", (THUMBNAIL_PX, THUMBNAIL_PX))
+                small = image.convert("RGB")
+            small.thumbnail((THUMBNAIL_PX, THUMBNAIL_PX), Image.Resampling.LANCZOS)
+            with write_atomic(path) as file:
+                small.save(file, "JPEG", quality=82, optimize=True)
+        return path
+
+    def _thumbnail(self, photo_id: str) -> Path:
+        return self.folder / _THUMBNAILS / f"{self.get(photo_id).id}.jpg"
+
     def list(self) -> list[PhotoInfo]:
         """All, in the order they came."""
         with self._lock:
             return list(self._photos.values())
 
     def delete(self, photo_id: str) -> None:
-        info = self.get(photo_id)
+        info, small = self.get(photo_id), self._thumbnail(photo_id)
         with self._lock:
             self._photos.pop(photo_id, None)
             self._sources = {source: number for source, number in self._sources.items() if number != photo_id}
         # The .json first: a photo without it is not listed, so a half-done deletion leaves no half photo.
-        for name in (f"{info.id}.json", info.file_name):
-            (self.folder / name).unlink(missing_ok=True)
+        for path in (self.folder / f"{info.id}.json", self.folder / info.file_name, small):
+            path.unlink(missing_ok=True)
 
 
 def _stored(folder: Path) -> Iterator[PhotoInfo]:

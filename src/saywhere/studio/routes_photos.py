@@ -15,6 +15,7 @@ from saywhere.studio.services import StrictRoute, TheStudio, errors
 
 router = APIRouter(prefix="/api/photos", tags=["photos"], route_class=StrictRoute)
 PhotoPath = Annotated[str, Path(pattern=ID_PATTERN, description="The photo's id.")]
+_FOR_GOOD = {"Cache-Control": "private, max-age=31536000, immutable"}
 _BINARY = {"schema": {"type": "string", "format": "binary"}}
 _UPLOAD: dict[str, Any] = {
     "requestBody": {
@@ -54,8 +55,15 @@ async def get_photo(photo_id: PhotoPath, studio: TheStudio) -> PhotoReply:
 async def get_photo_file(photo_id: PhotoPath, studio: TheStudio) -> Response:
     """The photo: upright, without metadata. It never changes, so it may be kept."""
     info = studio.photos.get(photo_id)
-    kept = {"Cache-Control": "private, max-age=31536000, immutable"}
-    return StoredFile(studio.photos.path(photo_id), media_type=info.media_type, headers=kept)
+    return StoredFile(studio.photos.path(photo_id), media_type=info.media_type, headers=_FOR_GOOD)
+
+
+@router.get("/{photo_id}/thumbnail", responses={**errors(404, 416), **PICTURE}, response_class=Response)
+async def get_thumbnail(photo_id: PhotoPath, studio: TheStudio) -> Response:
+    """A small picture of the photo, as JPEG, made when it is first asked for."""
+    studio.photos.get(photo_id)
+    path = await studio.decoder.do(lambda: studio.photos.thumbnail(photo_id))
+    return StoredFile(path, media_type="image/jpeg", headers=_FOR_GOOD)
 
 
 @router.delete("/{photo_id}", status_code=204, responses=errors(404, 409))

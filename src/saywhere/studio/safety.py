@@ -179,6 +179,8 @@ def most_bytes(path: str, limits: Limits) -> int:
         return limits.photo_bytes
     if path == "/v1/chat/completions":
         return limits.chat_bytes
+    if path == "/api/imports":
+        return limits.import_bytes
     if path == "/api/transcriptions":
         return limits.audio_bytes
     if path.startswith("/api/narratives"):

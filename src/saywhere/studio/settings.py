@@ -20,9 +20,9 @@ class Limits:
     """What a Studio takes at most. More is refused: 413 for too much at once, 429 for too much at a time.
 
     photo_bytes, photo_pixels: of one photo. photos: in the store. regions, points: of one request for captions; points
-    counts those of all its regions. text_words: of a text to be found. narrative_bytes, audio_bytes, chat_bytes: of
-    one request's body; json_bytes: of any other. large_bytes: a body above this comes in by way of the disk, where all
-    together take at most spool_bytes, and when it is whole takes one of `uploads` places in memory.
+    counts those of all its regions. text_words: of a text to be found. narrative_bytes, audio_bytes, import_bytes,
+    chat_bytes: of one request's body; json_bytes: of any other. large_bytes: a body above this comes in by way of the
+    disk, where all together take at most spool_bytes, and when it is whole takes one of `uploads` places in memory.
     connections: open at a time. header_s: until the head of a request is there. grace_s, floor_bytes_per_s: in so many
     seconds a body must come at this rate. body_s: until it is whole. write_s: until a client takes some more
     of its answer.
@@ -40,6 +40,7 @@ class Limits:
     text_words: int = 400
     narrative_bytes: int = 8 * MB
     audio_bytes: int = 64 * MB
+    import_bytes: int = 100 * MB
     chat_bytes: int = 35 * MB
     json_bytes: int = 8 * MB
     large_bytes: int = 1 * MB

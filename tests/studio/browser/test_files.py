@@ -10,6 +10,9 @@ import pytest
 
 from saywhere.studio.app import PAGE
 
+# Fetched when somebody edits a narrative.
+EDITING = ("edit.js", "edits.js", "revise.js", "timeline.js")
+
 
 def files() -> list[Path]:
     return sorted(PAGE.iterdir())
@@ -24,7 +27,8 @@ def test_the_pages_are_small():
     # Fetched after the rest, where there are videos, and after a recording with sound.
     assert size.pop("video.js") < 5_000
     assert size.pop("transcribe.js") < 3_000
-    assert sum(size.values()) < 64_000
+    assert sum(size.pop(name) for name in EDITING) < 10_000
+    assert sum(size.values()) < 73_000
 
 
 def test_the_page_asks_nothing_of_other_hosts_and_holds_no_inline_code():
@@ -48,7 +52,7 @@ def test_every_module_is_fetched_ahead():
     named = set(re.findall(r'href="page/(\w+\.js)"', markup))
     # The first two are scripts of the page; then those for sound, transcripts, videos, and the pages of studies.
     apart = {"main.js", "theme.js", "capture.js", "transcribe.js", "video.js", "study.js", "collect.js", "visit.js"}
-    assert named == {file.name for file in files() if file.suffix == ".js"} - apart
+    assert named == {file.name for file in files() if file.suffix == ".js"} - apart - set(EDITING)
 
 
 @pytest.mark.parametrize("page", ["study", "collect"])

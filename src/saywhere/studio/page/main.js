@@ -15,6 +15,7 @@ import { remember } from "./settings.js";
 import { Shelf } from "./shelf.js";
 import { Stage } from "./stage.js";
 import { Status } from "./status.js";
+import { Zoom } from "./zoom.js";
 
 const one = (selector) => document.querySelector(selector);
 
@@ -24,7 +25,7 @@ class App {
     this.locked = false;
     this.ready = false;
     this.status = new Status(() => this.statusChanged());
-    this.stage = new Stage(one(".stage"));
+    this.stage = new Stage(one(".stage"), Zoom);
     this.shelf = new Shelf(one(".shelf"), this, (photo) => this.showPhoto(photo));
     this.queue = new Queue(this);
     this.modes = [Record, Describe, Ask, Find, Narrate, Explore, Replay].map((Mode) => new Mode(this));

@@ -22,27 +22,34 @@ export class Player {
     this.sound = null;
     this.frame = null;
     this.narrative = null;
+    this.watch = null; // Called with the time and the last moment.
     this.clear();
   }
 
-  clear() {
+  clear(silence = true) {
     this.pause();
-    this.sound?.removeAttribute("src");
-    this.sound = null;
+    if (silence) {
+      this.sound?.removeAttribute("src");
+      this.sound = null;
+      this.address = "";
+    }
     this.narrative = null;
     this.bar.hidden = true;
-    this.text.replaceChildren();
-    this.layer.replaceChildren();
+    for (const part of [this.text, this.layer]) {
+      part.replaceChildren();
+      part.classList.remove("timed", "pointing");
+    }
   }
 
   /** audio: the address of its sound, or "". */
   load(narrative, { audio = "", play = false } = {}) {
-    this.clear();
+    this.clear(!audio || audio !== this.address); // The same voice need not be fetched again.
     this.narrative = narrative;
     this.lines = strokes(narrative.trace);
     this.boxes = wordBoxes(narrative);
     this.span = span(narrative);
-    if (audio) this.listenTo(audio);
+    if (audio && !this.sound) this.listenTo(audio);
+    this.reach();
     this.draw();
     this.write();
     this.time = this.span[0];
@@ -54,15 +61,23 @@ export class Player {
   }
 
   listenTo(address) {
-    this.sound = new Audio(address);
-    this.sound.preload = "auto";
-    this.sound.addEventListener("loadedmetadata", () => {
-      if (!this.narrative || !Number.isFinite(this.sound.duration) || this.sound.duration <= this.span[1]) return;
-      this.span[1] = this.sound.duration;
+    this.address = address;
+    const sound = this.sound = new Audio(address);
+    sound.preload = "auto";
+    sound.addEventListener("loadedmetadata", () => {
+      if (this.sound !== sound || !this.narrative || !this.reach()) return;
       this.scrub.max = this.span[1];
       this.bar.hidden = false;
       this.tell();
     });
+  }
+
+  /** Last at least as long as the voice; whether that is longer than before. */
+  reach() {
+    const end = this.sound?.duration;
+    if (!Number.isFinite(end) || end <= this.span[1]) return false;
+    this.span[1] = end;
+    return true;
   }
 
   colour(time) {
@@ -228,5 +243,6 @@ export class Player {
     this.scrub.setAttribute("aria-valuetext", [clock(this.time), ...now.map((word) => word.text)].join(", "));
     const share = this.span[1] > this.span[0] ? (this.time - this.span[0]) / (this.span[1] - this.span[0]) : 0;
     this.scrub.style.setProperty("--done", `${(100 * share).toFixed(2)}%`);
+    this.watch?.(this.time, this.span[1]);
   }
 }

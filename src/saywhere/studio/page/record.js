@@ -155,6 +155,7 @@ export class Record {
       move: (x, y, t) => { line.add([x, y]); take.add(x, y, t); },
       up: (x, y, t) => { line.add([x, y]); take.add(x, y, t); line = null; },
       cancel: () => { line = null; },
+      retract: () => { if (take.retract()) line?.remove(); },
     });
     this.ring = [this.app.stage.pad, notes]; // Tab goes from the last to the first: the rest of the page is locked.
     if (take.microphone) this.app.stage.pad.focus(); else notes.focus();

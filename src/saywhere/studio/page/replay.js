@@ -2,10 +2,12 @@
 
 import * as api from "./api.js";
 import { button, clock, h } from "./dom.js";
+import { Exchange } from "./exchange.js";
 import { exportMenu } from "./exports.js";
 import { span } from "./narrative.js";
 import { busy, problem, toastProblem, undoable } from "./notices.js";
 import { Player } from "./player.js";
+import { earlierVersions } from "./versions.js";
 
 export class Replay {
   constructor(app) {
@@ -17,11 +19,17 @@ export class Replay {
     this.list = h("ul", { class: "list narratives" });
     this.state = h("div", {});
     this.now = h("div", { class: "result" });
-    this.panel = h("div", { class: "paper" }, h("h2", {}, "Replay"), this.state, this.now, this.list);
+    this.heading = h("h2", {}, "Replay");
+    this.exchange = new Exchange(app, () => { this.app.queue.load(); if (!this.editing) this.enter(this.photo); });
+    this.panel = h("div", { class: "paper" }, ...this.parts);
+    this.editing = null;
+    this.whileTyping = (event) => this.editing?.whileTyping(event);
     this.leaving = new Set(); // Deleted here, not yet on the server.
   }
 
   async enter(photo) {
+    if (this.editing && photo === this.photo) return;
+    this.stopEditing();
     this.photo = photo;
     this.chosen = null;
     this.player.clear();
@@ -43,7 +51,12 @@ export class Replay {
     }
   }
 
+  get parts() {
+    return [this.heading, this.state, this.now, this.list, this.exchange.element];
+  }
+
   leave() {
+    this.stopEditing();
     this.player.pause();
     this.player.layer.setAttribute("visibility", "hidden");
   }
@@ -87,7 +100,51 @@ export class Replay {
     const { chosen } = this;
     const untimed = chosen.text.trim() && !chosen.words.length;
     this.now.replaceChildren(this.player.text, h("div", { class: "row" },
+      button("Edit", { kind: "quiet", "aria-keyshortcuts": "e", onclick: () => this.edit() }),
       untimed ? button("Align words", { kind: "quiet", onclick: () => this.align() }) : null, exportMenu(() => chosen.id)));
+    if (chosen.version > 1) this.now.append(earlierVersions(chosen, (one) => this.see(one), (one) => this.replaced(one)));
+  }
+
+  /** A version as it was; `tell` shows the newest again. */
+  see(version) {
+    this.player.load(version, { audio: version.audio ? api.audioAddress(version.id) : "" });
+    this.seen?.remove();
+    this.seen = h("p", { class: "gentle" }, `This is version ${version.version}, as it was. `, button("Show the newest", { kind: "quiet small", onclick: () => { this.seen.remove(); this.choose(this.chosen, false); } }));
+    this.player.text.after(this.seen);
+    this.seen.querySelector("button").focus();
+  }
+
+  async edit() {
+    const { chosen } = this;
+    const { Edit } = await import("./edit.js");
+    if (this.chosen !== chosen || this.editing) return;
+    this.editing = new Edit(this.app, this.player, chosen, (saved) => this.edited(saved));
+    this.panel.replaceChildren(...this.editing.parts);
+    this.dock.replaceChildren(...this.editing.dock);
+    await this.editing.begin();
+  }
+
+  edited(saved) {
+    this.stopEditing();
+    this.replaced(saved ?? this.chosen);
+    this.now.querySelector("[aria-keyshortcuts=e]").focus();
+  }
+
+  stopEditing() {
+    if (!this.editing) return;
+    this.editing.close();
+    this.editing = null;
+    this.panel.replaceChildren(...this.parts);
+    this.dock.replaceChildren(this.player.bar);
+  }
+
+  /** A narrative in place of the one of its id. */
+  replaced(narrative) {
+    this.all = this.all.map((one) => (one.id === narrative.id ? narrative : one));
+    this.chosen = narrative;
+    this.player.load(narrative, { audio: narrative.audio ? api.audioAddress(narrative.id) : "" });
+    this.tell();
+    this.render();
   }
 
   async align() {
@@ -113,8 +170,11 @@ export class Replay {
   }
 
   key(event) {
-    if (event.key === "k" && this.player.narrative) { this.player.toggle(); return true; }
-    return false;
+    if (this.editing) return this.editing.key(event);
+    if (event.ctrlKey || event.metaKey || event.altKey || !this.player.narrative) return false;
+    const acts = { k: () => this.player.toggle(), e: () => this.edit() };
+    acts[event.key]?.();
+    return event.key in acts;
   }
 }
 

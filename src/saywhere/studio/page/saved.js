@@ -6,7 +6,7 @@ import { exportMenu } from "./exports.js";
 import { doubtful } from "./narrative.js";
 import { busy, problem } from "./notices.js";
 
-const TIMED_BY = { audio: "Word times come from the voice.", keys: "Word times come from the key presses.", even: "Word times are spread evenly." };
+const TIMED_BY = { audio: "Word times come from the voice.", keys: "Word times come from the key presses.", even: "Word times are spread evenly.", hand: "Word times were set by hand." };
 
 /** Where word times come from, and how many should be looked at. */
 function told({ timed_by, words }) {

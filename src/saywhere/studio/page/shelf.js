@@ -63,7 +63,7 @@ export class Shelf {
 
   item(photo) {
     return h("li", {},
-      h("button", { type: "button", class: "thumb", "aria-pressed": "false", "aria-label": photo.name, title: photo.name, onclick: () => this.choose(photo) }, h("img", { src: photo.url, alt: "", loading: "lazy", decoding: "async" })),
+      h("button", { type: "button", class: "thumb", "aria-pressed": "false", "aria-label": photo.name, title: photo.name, onclick: () => this.choose(photo) }, h("img", { src: photo.thumbnail, alt: "", loading: "lazy", decoding: "async" })),
       button("", { kind: "icon small remove", icon: "close", label: `Delete ${photo.name}`, onclick: () => this.remove(photo) }));
   }
 

@@ -6,6 +6,7 @@ export const KEYS = [
   [["R"], "record"], [["N"], "next open photo"], [["X"], "skip this one"], [["Tab"], "to the photo while you record"],
   [["←", "↑", "→", "↓"], "move the pointer, with Shift farther"], [["Space"], "pen down, pen up"], [["Esc"], "stop; then play and pause"],
   [["Ctrl", "S"], "save"], [["Ctrl", "Enter"], "save and next"], [["Ctrl", "Z"], "take a stroke back, with Shift put it back"],
+  [["+", "−", "0"], "closer, farther, the whole photo"], [["Ctrl", "→"], "move a photo that is close"],
 ];
 
 const control = (event) => event.ctrlKey || event.metaKey;

@@ -9,7 +9,8 @@ const STEP = 0.01, LEAP = 0.05; // Of the keyboard's pointer, in fractions of th
 const ARROWS = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] };
 
 export class Stage {
-  constructor(element) {
+  /** Zoom: what lets people come closer, if they can. */
+  constructor(element, Zoom = null) {
     this.element = element;
     this.image = h("img", { alt: "", draggable: "false" });
     this.heat = h("canvas", { class: "heat", hidden: true, "aria-hidden": "true" });
@@ -29,11 +30,13 @@ export class Stage {
     this.cursor.setAttribute("visibility", "hidden");
     this.pad.hidden = true;
     this.image.addEventListener("load", () => this.pad.classList.remove("loading"));
+    this.zoom = Zoom && new Zoom(this);
     this.listen();
   }
 
   show(photo) {
     this.dropHand();
+    this.zoom?.reset();
     this.photo = photo;
     this.pad.hidden = photo === null;
     this.empty.hidden = photo !== null;
@@ -134,6 +137,13 @@ export class Stage {
     this.cursor.setAttribute("visibility", "hidden");
   }
 
+  /** Undo the beginning of a line: it was the first of two fingers. */
+  retract() {
+    if (this.pointer === null) return;
+    this.hand.retract?.();
+    this.dropHand();
+  }
+
   fraction(event, area = this.pad.getBoundingClientRect()) {
     return [(event.clientX - area.left) / area.width, (event.clientY - area.top) / area.height];
   }
@@ -188,6 +198,7 @@ export class Stage {
     const [dx, dy] = ARROWS[event.key], step = event.shiftKey ? LEAP : STEP;
     const tidy = (value) => Math.round(Math.min(1, Math.max(0, value)) * 1e4) / 1e4;
     this.at = [tidy(this.at[0] + dx * step), tidy(this.at[1] + dy * step)];
+    this.zoom?.reveal(this.at);
     this.showCursor();
     if (this.keyDown) this.hand.move(...this.at, event.timeStamp);
     announce(`${Math.round(this.at[0] * 100)} % across, ${Math.round(this.at[1] * 100)} % down`);
@@ -215,7 +226,7 @@ export class Stage {
 
   showCursor() {
     const [x, y] = [this.at[0] * WIDTH, this.at[1] * this.height];
-    const px = WIDTH / this.pad.clientWidth; // The cross has the same size on every screen.
+    const px = WIDTH / this.pad.getBoundingClientRect().width; // The cross has the same size on every screen.
     const [far, near, arm] = [16 * px, 5 * px, 11 * px];
     const cross = `M${x - far} ${y}h${arm}M${x + near} ${y}h${arm}M${x} ${y - far}v${arm}M${x} ${y + near}v${arm}M${x} ${y}h.01`;
     for (const line of this.cursor.children) line.setAttribute("d", cross);

@@ -45,6 +45,15 @@ export class Take {
     this.points.push([round(x, 5), round(y, 5), Math.max(last, round(this.since(moment), 4))]);
   }
 
+  /** Forget the last stroke, unless it is kept already: whether it is gone. */
+  retract() {
+    const start = this.draft.starts[this.draft.starts.length - 1];
+    if (start === undefined || start < this.keptPoints) return false;
+    this.draft.starts.pop();
+    this.points.splice(start);
+    return true;
+  }
+
   typed(text, moment) {
     this.draft.text = this.draft.typed = text;
     this.draft.keys.push({ t: round(this.since(moment), 4), text_length: [...text].length }); // Characters, not UTF-16 units.
