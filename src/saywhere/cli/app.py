@@ -22,6 +22,7 @@ from saywhere.cli import (
     collect,
     cutting,
     data,
+    database,
     eye,
     library,
     look,
@@ -69,6 +70,7 @@ app.command("search")(library.search)
 app.command("studio")(studio.studio)
 app.add_typer(study.app, name="study")
 app.add_typer(collect.app, name="collect")
+app.add_typer(database.app, name="database")
 app.add_typer(data.app, name="data")
 score.app.command("referring")(score_places.referring)
 score.app.command("regions")(score_places.regions)
