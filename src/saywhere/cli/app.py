@@ -27,6 +27,7 @@ from saywhere.cli import (
     library,
     look,
     masks,
+    people,
     prepare,
     questions,
     referring,
@@ -70,6 +71,7 @@ app.command("search")(library.search)
 app.command("studio")(studio.studio)
 app.add_typer(study.app, name="study")
 app.add_typer(collect.app, name="collect")
+app.add_typer(people.app, name="people")
 app.add_typer(database.app, name="database")
 app.add_typer(data.app, name="data")
 score.app.command("referring")(score_places.referring)

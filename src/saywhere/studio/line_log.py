@@ -60,7 +60,7 @@ class LineLog(Generic[Line, State]):
     def __init__(self, folder: Path, log: str, kind: object, nothing: Callable[[], State], name: str) -> None:
         self.folder, self.log = folder, log
         self.lock = threading.RLock()
-        self._decode: Callable[[bytes], Line] = msgspec.json.Decoder(kind).decode  # type: ignore[arg-type]
+        self._decode: Callable[[bytes], Line] = msgspec.json.Decoder(kind).decode
         self._nothing, self._name = nothing, name
         self._project: Project | None = None
         self._given, self._seen = nothing(), 0
