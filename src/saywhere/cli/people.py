@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.table import Table
 
 from saywhere.cli.console import err, out
 from saywhere.cli.studio import Browser, Host, Names, Port, TokenFile, bound, page_address, read_token, run, take_photos
@@ -25,7 +24,6 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 Folder = Annotated[Path, typer.Argument(help="The Studio's folder, with photos and narratives.", metavar="DIR")]
-States = ("open", "returned", "waiting", "accepted", "rejected", "skipped")
 
 
 @app.command()
@@ -92,12 +90,12 @@ def assign(
 def status(folder: Folder) -> None:
     """Show how far everybody is."""
     with _desk(folder) as desk:
-        table = Table("code", "role", "done", *States, "reviews", box=None, pad_edge=False)
         for one in desk.status():
-            counts = [f"{one.counts.get(state, 0):,}" for state in States]  # type: ignore[call-overload]
-            of = f"{one.done:,} of {one.assigned:,}" if one.role == "annotator" else ""
-            table.add_row(one.code, f"{one.role}{', left' if one.left else ''}", of, *counts, f"{one.reviews:,}")
-        out.print(table)
+            said = f"{one.reviews:,} reviews"
+            if one.role == "annotator":
+                counts = (f"{state} {count:,}" for state, count in sorted(one.counts.items()))
+                said = f"{one.done:,} of {one.assigned:,} done: {', '.join(counts) or 'nothing assigned'}"
+            out.print(f"{one.code}  {one.role}{', left' if one.left else ''}  {said}", markup=False)
         for line in desk.log.given.bad_lines:
             err.print(f"passed over {line}", markup=False)
 
@@ -126,16 +124,14 @@ def _print(found: AgreementReport) -> None:
     out.print(f"{found.photos:,} photos that several people told, {found.narratives:,} narratives", markup=False)
     if found.unplaced:
         err.print(f"{found.unplaced:,} narratives have no word with a place; LBM is taken without them", markup=False)
-    table = Table("measure", "better", "photos", "people", "chance", box=None, pad_edge=False)
+    # A table of rich would cut long lines to the width of the terminal.
     for one in found.measures:
         better = "lower" if one.lower_is_better else "higher"
-        table.add_row(one.name, better, f"{one.photos:,}", _shown(one.people), _shown(one.chance))
-    out.print(table)
-    people = Table("annotator", "photos", "LBM, k = 0", "ROUGE-L", box=None, pad_edge=False)
+        of = f"people {_shown(one.people)}, chance {_shown(one.chance)}; {one.photos:,} photos, {better} is better"
+        out.print(f"{one.name:<10}  {of}", markup=False)
     for each in found.annotators:
-        people.add_row(each.code, f"{each.photos:,}", _number(each.lbm), _number(each.rouge_l))
-    if found.annotators:
-        out.print(people)
+        said = f"LBM, k = 0: {_number(each.lbm)}, ROUGE-L: {_number(each.rouge_l)}, {each.photos:,} photos"
+        out.print(f"{each.code} against the others  {said}", markup=False)
 
 
 def _shown(one: Estimate | None) -> str:

@@ -143,12 +143,12 @@ class CodedRecord extends Record {
   }
 
   startTake(microphone) {
-    remember("annotator", this.app.code);
+    remember("annotator", this.app.annotatorCode);
     super.startTake(microphone);
   }
 
   async listWaiting() {
-    const found = await waitingList((draft) => this.open(draft), (draft) => draft.annotator === this.app.code);
+    const found = await waitingList((draft) => this.open(draft), (draft) => draft.annotator === this.app.annotatorCode);
     if (this.state === "idle") this.aside.replaceChildren(...found);
   }
 
@@ -219,7 +219,7 @@ class Annotate extends PeopleVisit {
 
   totals({ done, total }) { return [done, total]; }
 
-  get code() { return this.at?.annotator ?? ""; }
+  get annotatorCode() { return this.at?.annotator ?? ""; }
 
   about() {
     return h("ul", { class: "rules" },
@@ -251,7 +251,7 @@ class Annotate extends PeopleVisit {
   /** A recording of this annotator that was never saved. */
   async draft() {
     try {
-      return (await drafts.waiting()).find(({ photo, annotator }) => annotator === this.code && this.hasPhoto(photo));
+      return (await drafts.waiting()).find(({ photo, annotator }) => annotator === this.annotatorCode && this.hasPhoto(photo));
     } catch (error) {
       console.info("No storage for recordings:", error); // The recorder says so where it matters.
       return null;
