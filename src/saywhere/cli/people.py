@@ -113,7 +113,8 @@ def agreement(
     with _desk(folder) as desk:
         from saywhere.studio.people_agreement import agreement_of
 
-        found = agreement_of(desk)
+        with err.status("comparing what people told"):
+            found = agreement_of(desk)
     _print(found)
     if json is not None:
         with write_atomic(json) as file:

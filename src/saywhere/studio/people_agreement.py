@@ -99,11 +99,12 @@ def agreement(photos: Mapping[str, Sequence[Told]], seed: int = 0) -> AgreementR
     several = [list(told) for _, told in sorted(photos.items()) if len({one.annotator for one in told}) > 1]
     rng = np.random.default_rng(seed)
     others = _others(len(several), rng)
-    frequency = DocumentFrequency.of([one.text for one in told] for told in several) if several else None
+    texts = [[one.text for one in told] for told in several]
 
     scores: dict[str, Score] = {f"LBM, k = {k}": partial(_placed, k=k) for k in (0, 1)}
     scores["ROUGE-L"] = partial(_worded, metric=rouge_l)
-    scores["CIDEr"] = partial(_worded, metric=partial(cider, df=frequency))
+    if len(several) > 1:  # Of one photo alone, no word is rarer than another, and CIDEr is 0 whatever was said.
+        scores["CIDEr"] = partial(_worded, metric=partial(cider, df=DocumentFrequency.of(texts)))
     measures = [_measure(name, several, others, rng, score) for name, score in scores.items()]
     unplaced = sum(not len(one.boxes_xyxy) for told in several for one in told)
     return AgreementReport(len(several), sum(map(len, several)), unplaced, measures, _annotators(several))

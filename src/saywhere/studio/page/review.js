@@ -79,7 +79,7 @@ class Review extends PeopleVisit {
   renderList() {
     this.list.replaceChildren(...this.at.submissions.map((one) => h("li", { class: one.narrative === this.chosen?.narrative ? "chosen" : "" },
       h("button", { type: "button", class: "pick", "aria-pressed": String(one.narrative === this.chosen?.narrative), onclick: () => this.choose(one) },
-        h("strong", {}, one.annotator), h("small", { class: `state ${one.state}` }, STATES[one.state]), h("span", { class: "excerpt", dir: "auto" }, one.text || "without words")))));
+        h("strong", {}, one.annotator), h("small", { class: "state" }, STATES[one.state]), h("span", { class: "excerpt", dir: "auto" }, one.text || "without words")))));
   }
 
   async choose(one) {
@@ -104,7 +104,7 @@ class Review extends PeopleVisit {
     this.note = h("textarea", { id: "note", rows: 3, maxlength: 1000, spellcheck: "true", "aria-describedby": "note-how" });
     this.says = h("div", {});
     this.panel.replaceChildren(this.head,
-      h("h2", {}, annotator), h("p", { class: "hint" }, `${name} · ${when(created)} · `, h("span", { class: `state ${state}` }, STATES[state])),
+      h("h2", {}, annotator), h("p", { class: "hint" }, `${name} · ${when(created)} · `, h("span", { class: "state" }, STATES[state])),
       this.player.text,
       h("div", { class: "fields" }, h("label", { for: "note" }, "Note"), this.note, h("p", { class: "hint", id: "note-how" }, "Needed to return or reject; the annotator reads it.")),
       h("div", { class: "row" },
@@ -163,7 +163,7 @@ class Review extends PeopleVisit {
 }
 
 function history(reviews) {
-  if (!reviews.length) return h("p", { class: "hint" }, "Nobody has reviewed this yet.");
+  if (!reviews.length) return h("p", { class: "hint history" }, "Nobody has reviewed this yet.");
   return h("section", { class: "history", "aria-label": "History" }, h("h3", {}, "History"),
     h("ul", {}, reviews.map(({ reviewer, verdict, note, at }) => h("li", {}, h("strong", {}, VERDICTS[verdict]), h("small", {}, ` by ${reviewer}, ${when(at)}`), note ? h("p", { dir: "auto" }, note) : null))));
 }
