@@ -105,7 +105,7 @@ def test_a_photo_is_told_returned_corrected_and_accepted(
     expect(reviewer.locator(".progress")).to_contain_text("1 of 1")
 
     annotator.reload()
-    annotator.wait_for_selector("main.studio")
+    annotator.wait_for_selector("main.studio")  # At once: who was at work goes on.
     annotator.get_by_role("button", name="returned").click()
     expect(annotator.locator(".note")).to_contain_text("Which red is it?")
     press(annotator, "Correct the words")

@@ -2,6 +2,7 @@
 
 import { asked, at, Refused, reply } from "./api.js";
 import { h, isTyping } from "./dom.js";
+import { remember, remembered } from "./settings.js";
 import { Stage } from "./stage.js";
 import { Visit } from "./visit.js";
 
@@ -36,12 +37,18 @@ export class PeopleVisit extends Visit {
     throw new Refused(`This code is a ${person.role}'s.`.replace("a a", "an a"), { hint: `Its page is at ${elsewhere}.` });
   }
 
+  /** Who was at work in this browser goes on at once after a reload; a link that was handed out shows the sheet first. */
+  enter(code, again = false) {
+    return super.enter(code, again && remembered("at-work", "") !== code);
+  }
+
   /** The sheet with the code goes; the stage comes. */
   showStudio() {
+    remember("at-work", this.person(this.at));
     this.working = true;
     document.body.classList.remove("visit");
     this.main.className = "studio";
-    if (!this.studio[0].isConnected) this.main.replaceChildren(...this.studio);
+    if (!this.studio[0].isConnected) this.main.replaceChildren(h("h1", { class: "unseen" }, this.known.title), ...this.studio);
   }
 
   show(...children) {
