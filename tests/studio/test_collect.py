@@ -545,7 +545,7 @@ def test_a_file_that_cannot_be_written_is_said_and_nothing_counts(folder: Path) 
     desk = CollectDesk(folder)
     task = desk.turn("A").task
     (folder / DATABASE).mkdir()
-    with pytest.raises(InvalidFile, match=r"saywhere\.sqlite: cannot be written"):
+    with pytest.raises(InvalidFile, match=r"saywhere\.sqlite: cannot be read: unable to open"):
         answer_next(desk, "A")
     (folder / DATABASE).rmdir()
     assert (desk.turn("A").done, desk.turn("A").task) == (0, task)

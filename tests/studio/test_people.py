@@ -18,7 +18,7 @@ from saywhere.core.errors import InvalidValue, UnknownName
 from saywhere.metrics.lbm import lbm
 from saywhere.studio.errors import Refused
 from saywhere.studio.narratives import NarrativeStore
-from saywhere.studio.people_agreement import ToldPhoto, agreement, agreement_of
+from saywhere.studio.people_agreement import AnnotatorTelling, agreement, agreement_of
 from saywhere.studio.people_desk import PeopleDesk
 from saywhere.studio.people_log import PeopleLog
 from saywhere.studio.people_plan import planned
@@ -285,15 +285,15 @@ def boxes(*corners: tuple[float, float]) -> np.ndarray:
     return np.array([(x, y, x + 0.2, y + 0.2) for x, y in corners])
 
 
-def world(photos: int, noise: float, seed: int = 0) -> dict[str, list[ToldPhoto]]:
+def world(photos: int, noise: float, seed: int = 0) -> dict[str, list[AnnotatorTelling]]:
     """Photos with their own places and words, told by three people who differ by some noise."""
     rng = np.random.default_rng(seed)
-    told: dict[str, list[ToldPhoto]] = {}
+    told: dict[str, list[AnnotatorTelling]] = {}
     for number in range(photos):
         places = rng.uniform(0, 0.8, (6, 2))
         words = [f"thing{number}{letter}" for letter in "abcdef"]
         told[f"p{number}"] = [
-            ToldPhoto(code, " ".join(words[at : at + 5]), boxes(*(places + rng.normal(0, noise, places.shape))))
+            AnnotatorTelling(code, " ".join(words[at : at + 5]), boxes(*(places + rng.normal(0, noise, places.shape))))
             for at, code in enumerate(("A", "B"))
         ]
     return told
@@ -314,8 +314,12 @@ def test_people_who_see_the_same_agree_more_than_chance() -> None:
 
 
 def test_lbm_between_people_is_the_mean_over_pairs_and_then_over_photos() -> None:
-    p = [ToldPhoto("A", "x", boxes((0, 0))), ToldPhoto("B", "x", boxes((0.1, 0))), ToldPhoto("C", "x", boxes((0.4, 0)))]
-    q = [ToldPhoto("A", "y", boxes((0, 0))), ToldPhoto("B", "y", boxes((0, 0.2)))]
+    p = [
+        AnnotatorTelling("A", "x", boxes((0, 0))),
+        AnnotatorTelling("B", "x", boxes((0.1, 0))),
+        AnnotatorTelling("C", "x", boxes((0.4, 0))),
+    ]
+    q = [AnnotatorTelling("A", "y", boxes((0, 0))), AnnotatorTelling("B", "y", boxes((0, 0.2)))]
     found = agreement({"p": p, "q": q}).measures[0].people
     of_p = np.mean([lbm(a.boxes_xyxy, b.boxes_xyxy) for a, b in combinations(p, 2)])
     assert found is not None
@@ -326,7 +330,7 @@ def test_who_points_anywhere_stands_out() -> None:
     told = world(10, 0.01)
     rng = np.random.default_rng(1)
     for people in told.values():
-        people.append(ToldPhoto("Z", people[0].text, boxes(*rng.uniform(0, 0.8, (6, 2)))))
+        people.append(AnnotatorTelling("Z", people[0].text, boxes(*rng.uniform(0, 0.8, (6, 2)))))
     by_code = {one.code: one.lbm for one in agreement(told).annotators}
     assert by_code["Z"] > 1.5 * max(by_code["A"], by_code["B"])
 
@@ -334,8 +338,8 @@ def test_who_points_anywhere_stands_out() -> None:
 def test_what_cannot_be_compared_is_counted_and_left_out() -> None:
     nothing = np.empty((0, 4))
     assert agreement({}).measures[0].people is None
-    assert agreement({"p": [ToldPhoto("A", "a cup", boxes((0, 0)))]}).photos == 0
-    found = agreement({"p": [ToldPhoto("A", "a cup", nothing), ToldPhoto("B", "", boxes((0, 0)))]})
+    assert agreement({"p": [AnnotatorTelling("A", "a cup", boxes((0, 0)))]}).photos == 0
+    found = agreement({"p": [AnnotatorTelling("A", "a cup", nothing), AnnotatorTelling("B", "", boxes((0, 0)))]})
     assert (found.photos, found.unplaced) == (1, 1)
     assert all(one.people is None and one.chance is None for one in found.measures)
     assert found.annotators[0].lbm is None

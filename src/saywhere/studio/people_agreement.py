@@ -29,7 +29,7 @@ _RESAMPLES = 2_000
 
 
 @dataclass(frozen=True, slots=True)
-class ToldPhoto:
+class AnnotatorTelling:
     """What one annotator told of a photo. boxes_xyxy: (n, 4), of the words that have a place."""
 
     annotator: str
@@ -84,17 +84,17 @@ Scores = list[float]
 
 def agreement_of(desk: PeopleDesk) -> AgreementReport:
     """How far the annotators of a Studio agree. What was rejected does not count."""
-    photos: defaultdict[str, list[ToldPhoto]] = defaultdict(list)
+    photos: defaultdict[str, list[AnnotatorTelling]] = defaultdict(list)
     for task in desk.submissions():
         if task.telling is None or task.state == "rejected":
             continue
         narrative = narrative_of(desk.narratives.get(task.telling.id), desk.photos.get(task.photo).values())
         boxes = narrative.word_boxes()
-        photos[task.photo].append(ToldPhoto(task.annotator, task.telling.text, boxes.boxes_xyxy[boxes.located]))
+        photos[task.photo].append(AnnotatorTelling(task.annotator, task.telling.text, boxes.boxes_xyxy[boxes.located]))
     return agreement(photos)
 
 
-def agreement(photos: Mapping[str, Sequence[ToldPhoto]], seed: int = 0) -> AgreementReport:
+def agreement(photos: Mapping[str, Sequence[AnnotatorTelling]], seed: int = 0) -> AgreementReport:
     """The same of narratives by photo; those of one person alone count nowhere."""
     several = [list(told) for _, told in sorted(photos.items()) if len({one.annotator for one in told}) > 1]
     rng = np.random.default_rng(seed)
@@ -120,12 +120,12 @@ def _others(photos: int, rng: np.random.Generator) -> list[list[int]]:
     return followers
 
 
-Score = Callable[[Sequence[ToldPhoto], Sequence[ToldPhoto]], Scores]
+Score = Callable[[Sequence[AnnotatorTelling], Sequence[AnnotatorTelling]], Scores]
 
 
 def _measure(
     name: str,
-    photos: Sequence[Sequence[ToldPhoto]],
+    photos: Sequence[Sequence[AnnotatorTelling]],
     others: Sequence[Sequence[int]],
     rng: np.random.Generator,
     score: Score,
@@ -139,14 +139,16 @@ def _measure(
     return AgreementMeasure(name, name.startswith("LBM"), len(people), _estimate(people, rng), _estimate(chance, rng))
 
 
-def _placed(mine: Sequence[ToldPhoto], theirs: Sequence[ToldPhoto], k: int) -> Scores:
+def _placed(mine: Sequence[AnnotatorTelling], theirs: Sequence[AnnotatorTelling], k: int) -> Scores:
     """Each pair of people."""
     every = combinations(mine, 2) if mine is theirs else ((a, b) for a in mine for b in theirs)
     pairs = [(a, b) for a, b in every if a.annotator != b.annotator and len(a.boxes_xyxy) and len(b.boxes_xyxy)]
     return lbm_many([a.boxes_xyxy for a, _ in pairs], [b.boxes_xyxy for _, b in pairs], k).tolist() if pairs else []
 
 
-def _worded(mine: Sequence[ToldPhoto], theirs: Sequence[ToldPhoto], metric: Callable[..., ScoreTable[int]]) -> Scores:
+def _worded(
+    mine: Sequence[AnnotatorTelling], theirs: Sequence[AnnotatorTelling], metric: Callable[..., ScoreTable[int]]
+) -> Scores:
     """Each text against those of the others."""
     candidates, references = {}, {}
     for number, one in enumerate(mine):
@@ -170,7 +172,7 @@ def _estimate(scores: Sequence[Scores], rng: np.random.Generator) -> Estimate | 
     return Estimate(float(means.mean()), low, high)
 
 
-def _annotators(photos: Sequence[Sequence[ToldPhoto]]) -> list[AnnotatorAgreement]:
+def _annotators(photos: Sequence[Sequence[AnnotatorTelling]]) -> list[AnnotatorAgreement]:
     places: defaultdict[str, Scores] = defaultdict(list)
     words: defaultdict[str, Scores] = defaultdict(list)
     counts: defaultdict[str, int] = defaultdict(int)
