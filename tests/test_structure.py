@@ -60,7 +60,7 @@ MAY_IMPORT = {
         "plots",
         "build",
     },
-    "studio": {"core", "formats", "assets", "vision", "language", "models", "explain", "plots"},
+    "studio": {"core", "formats", "assets", "vision", "language", "models", "explain", "metrics", "plots"},
     "cli": {
         "core",
         "engine",

@@ -20,6 +20,7 @@ from saywhere.cli import seeing
 from saywhere.core.errors import InvalidFile
 from saywhere.learn.checkpoint import newest_intact
 from saywhere.store import Store
+from saywhere.studio.participants import DATABASE
 from tests.fuzz.kills import WRITERS, Writer
 from tests.models.patchioner_seeing import photo, seer
 from tests.studio.conftest import png
@@ -56,8 +57,8 @@ def test_a_file_that_does_not_fit_leaves_what_was_there(name: str, tmp_path: Pat
 @pytest.mark.parametrize("writer", WRITERS, ids=lambda writer: writer.name)
 def test_every_writer_says_so_and_loses_nothing(writer: Writer, room: int, tmp_path: Path) -> None:
     writer.write(tmp_path, 0)
-    # Of the ratings, one file that grows, there is room for a part of the next line.
-    grown = (tmp_path / "ratings.jsonl").stat().st_size if (tmp_path / "ratings.jsonl").exists() else 0
+    # Of the ratings' database, a file that grows, there is room for what is there.
+    grown = (tmp_path / DATABASE).stat().st_size if (tmp_path / DATABASE).exists() else 0
     with room_for(room + grown), pytest.raises(InvalidFile, match=r"disk is full|cannot be written"):
         writer.write(tmp_path, 1)
     assert writer.check(tmp_path, 0) == ""

@@ -16,6 +16,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -31,7 +32,7 @@ from saywhere.models.folder import load_part, save_part
 from saywhere.store import Store, StoreWriter
 from saywhere.studio.line_log import now
 from saywhere.studio.narratives import NarrativeStore
-from saywhere.studio.study_ratings import Rating, RatingLog
+from saywhere.studio.study_ratings import Rating, RatingLog, read_ratings
 
 _DONE = struct.Struct("<q")
 _LONGEST_S = 0.2
@@ -136,12 +137,16 @@ def _rating(number: int) -> Rating:
     return Rating(participant="P01", item=f"item {number}", left="a", rating=1, at=now())
 
 
+def _write_rating(folder: Path, number: int) -> None:
+    with closing(RatingLog(folder)) as log:
+        log.add(_rating(number))
+
+
 def _check_ratings(folder: Path, done: int) -> str:
-    found = RatingLog(folder / "ratings.jsonl").read()
+    found = read_ratings(folder)
     kept = found.ratings.get("P01", {})
     absent = [number for number in range(done + 1) if f"item {number}" not in kept]
-    # One line that was being written is named as bad, and is not taken for a rating.
-    return f"ratings {absent} are lost" if absent or len(found.bad_lines) > 1 else ""
+    return f"ratings {absent} are lost" if absent else f"torn: {found.bad_lines}" if found.bad_lines else ""
 
 
 WRITERS = (
@@ -165,7 +170,7 @@ WRITERS = (
     ),
     Writer(
         "answers of a study",
-        lambda folder, number: RatingLog(folder / "ratings.jsonl").add(_rating(number)),
+        _write_rating,
         _check_ratings,
     ),
 )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
@@ -26,14 +25,16 @@ from saywhere.studio.collect import (
     read_collection,
     write_collection,
 )
-from saywhere.studio.collect_answers import MOST_TEXT, AnnotatorAnswer, AnswerLog, plain_text
+from saywhere.studio.collect_answers import MOST_TEXT, AnnotatorAnswer, AnswerLog, plain_text, read_answers
 from saywhere.studio.collect_desk import CollectDesk, take_photos
 from saywhere.studio.collect_export import ObjectCaptions, export
 from saywhere.studio.collect_status import SceneAgreement, collection_status, scene_agreement
 from saywhere.studio.errors import Refused
+from saywhere.studio.participants import DATABASE
 
 from .collecting import make_collection, with_photos
 from .conftest import encoded, picture, png
+from .logs import add_raw, log_lines
 
 ALL_LEVELS = asked_levels(list(QUESTIONS))
 
@@ -59,8 +60,7 @@ def clock() -> Clock:
 
 
 def lines(folder: Path) -> list[dict[str, Any]]:
-    path = folder / "answers.jsonl"
-    return [json.loads(line) for line in path.read_text("utf-8").splitlines()] if path.exists() else []
+    return log_lines(folder, "answers")
 
 
 def answer_next(desk: CollectDesk, who: str, text: str = "in a kitchen", sure: int = 4) -> tuple[str, str]:
@@ -213,25 +213,25 @@ def an_answer(**changes: Any) -> AnnotatorAnswer:
     ],
 )
 def test_a_bad_line_does_not_count_and_is_named(tmp_path: Path, line: str) -> None:
-    log = AnswerLog(tmp_path / "answers.jsonl")
+    log = AnswerLog(tmp_path)
     log.add(an_answer())
-    log.path.write_text(log.path.read_text() + line)
+    add_raw(tmp_path, "answers", line.encode())
     log.add(an_answer(annotator="B"))
     assert [(one.annotator, one.text) for one in log.given] == [("A", "in a bar"), ("B", "in a bar")]
-    assert [bad.number for bad in AnswerLog(log.path).read().bad_lines] == [2]
+    assert [bad.number for bad in read_answers(tmp_path).bad_lines] == [2]
 
 
-def test_a_correction_takes_the_place_and_the_file_keeps_both(tmp_path: Path) -> None:
-    log = AnswerLog(tmp_path / "answers.jsonl")
+def test_a_correction_takes_the_place_and_both_are_kept(tmp_path: Path) -> None:
+    log = AnswerLog(tmp_path)
     log.add(an_answer())
     log.add(an_answer(annotator="B", text="in a hotel"))
     log.add(an_answer(text="in a pub", confidence=5, corrects=True))
-    for held in (log.given, AnswerLog(log.path).read()):
+    for held in (log.given, read_answers(tmp_path)):
         assert [(one.annotator, one.text) for one in held.of(("p", "scene"))] == [
             ("A", "in a pub"),
             ("B", "in a hotel"),
         ]
-    assert len(log.path.read_text().splitlines()) == 3
+    assert len(lines(tmp_path)) == 3
 
 
 # Turns.
@@ -326,7 +326,7 @@ def test_many_at_a_time_lose_nothing_double_nothing_and_overfill_nothing(tmp_pat
     codes = [f"P{i % 6}" for i in range(18)]  # Three windows for each.
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(lambda who: answer_all(desk, who), codes))
-    held = AnswerLog(folder / "answers.jsonl").read()
+    held = read_answers(folder)
     assert held.bad_lines == []
     assert {task: len(answers) for task, answers in held.tasks.items()} == {
         (photo.id, "scene"): 3 for photo in desk.collection.photos
@@ -402,7 +402,7 @@ def test_whatever_people_do_no_photo_gets_more_answers_than_asked_for(
             desk.skip(who, task)
         elif what == "answer" and task is not None:
             desk.answer(who, task, "in a bar", 3)
-    held = AnswerLog(folder / "answers.jsonl").read()
+    held = read_answers(folder)
     assert all(len(answers) <= 2 for answers in held.tasks.values())
     assert held.bad_lines == []
 
@@ -496,9 +496,8 @@ def test_the_number_in_a_name_is_cocos_id(name: str, found: bool) -> None:
 
 def test_bad_lines_and_answers_to_photos_that_are_not_there_are_named(folder: Path, tmp_path: Path) -> None:
     answer_all(CollectDesk(folder), "A")
-    log = AnswerLog(folder / "answers.jsonl")
-    log.add(an_answer(photo="f" * 32))
-    log.path.write_text(log.path.read_text() + "torn")
+    AnswerLog(folder).add(an_answer(photo="f" * 32))
+    add_raw(folder, "answers", b"torn")
     done = export(folder, tmp_path / "out.jsonl", partial=True)
     assert done.rows == 4
     assert len(done.passed_over) == 2
@@ -545,10 +544,10 @@ def test_a_collection_of_other_questions_has_no_agreement(tmp_path: Path) -> Non
 def test_a_file_that_cannot_be_written_is_said_and_nothing_counts(folder: Path) -> None:
     desk = CollectDesk(folder)
     task = desk.turn("A").task
-    (folder / "answers.jsonl").mkdir()
-    with pytest.raises(InvalidFile, match=r"answers\.jsonl"):
+    (folder / DATABASE).mkdir()
+    with pytest.raises(InvalidFile, match=r"saywhere\.sqlite: cannot be read: unable to open"):
         answer_next(desk, "A")
-    (folder / "answers.jsonl").rmdir()
+    (folder / DATABASE).rmdir()
     assert (desk.turn("A").done, desk.turn("A").task) == (0, task)
 
 

@@ -15,9 +15,11 @@ from PIL import Image
 
 from saywhere.core.errors import InvalidValue
 from saywhere.studio.app import create_app, create_collect_app
+from saywhere.studio.participants import DATABASE
 from saywhere.studio.settings import StudioSettings
 from tests.studio.collecting import make_collection
 from tests.studio.conftest import HOME, FakeSeer, refusal
+from tests.studio.logs import log_lines
 
 
 @pytest.fixture
@@ -65,8 +67,7 @@ def go_on(client: TestClient, at: dict[str, Any], **changes: Any) -> dict[str, A
 
 
 def kept(folder: Path) -> list[dict[str, Any]]:
-    path = folder / "answers.jsonl"
-    return [json.loads(line) for line in path.read_text("utf-8").splitlines()] if path.exists() else []
+    return log_lines(folder, "answers")
 
 
 def test_an_annotator_answers_and_goes_on_even_after_a_crash_of_the_server(
@@ -201,9 +202,9 @@ def test_a_photo_that_cannot_be_shown_is_passed_over(lab: TestClient, folder: Pa
 
 def test_a_file_that_cannot_be_written_is_said_to_the_annotator(lab: TestClient, folder: Path) -> None:
     at = turn(lab)
-    (folder / "answers.jsonl").mkdir()
+    (folder / DATABASE).mkdir()
     assert refusal(send(lab, at), 500)["code"] == "damaged_file"
-    (folder / "answers.jsonl").rmdir()
+    (folder / DATABASE).rmdir()
     assert turn(lab) == at
 
 

@@ -19,6 +19,7 @@ from saywhere.studio.participants import participant_code
 from saywhere.studio.study import MOST_SIDE, Item, Study, StudyPhoto, read_study, turns, write_study
 from saywhere.studio.study_ratings import Rating, RatingLog, read_ratings
 from tests.studio.conftest import encoded, picture, png
+from tests.studio.logs import add_raw, log_bodies
 from tests.studio.studies import A_MAP, B_MAP, MODELS, change_study, item, make_study
 
 SCALE = (-2, -1, 0, 1, 2)
@@ -196,21 +197,19 @@ def test_order_and_sides_differ_between_people_and_do_not_hang_together() -> Non
     assert abs(np.mean(of_one) - 0.5) < 0.1
 
 
-# The file of ratings.
+# The ratings.
 
 
 def rating(item: str = "q0", value: int = 1, **more: Any) -> Rating:
     return Rating(**{"participant": "P1", "item": item, "left": "a", "rating": value, "at": "2020-01-01", **more})
 
 
-def test_a_line_torn_by_a_crash_swallows_nothing_and_is_named(tmp_path: Path) -> None:
-    path = tmp_path / "ratings.jsonl"
-    RatingLog(path).add(rating("q0"))
-    whole = path.read_bytes()
-    path.write_bytes(whole + whole[:25])
-    log = RatingLog(path)
-    log.add(rating("q1"))
-    again = read_ratings(path)
+def test_a_line_that_an_earlier_version_tore_swallows_nothing_and_is_named(tmp_path: Path) -> None:
+    RatingLog(tmp_path).add(rating("q0"))
+    [whole] = log_bodies(tmp_path, "ratings")
+    add_raw(tmp_path, "ratings", whole[:25])
+    RatingLog(tmp_path).add(rating("q1"))
+    again = read_ratings(tmp_path)
     assert [one.item for one in again] == ["q0", "q1"]
     assert [line.number for line in again.bad_lines] == [2]
 
@@ -230,45 +229,45 @@ def test_a_line_torn_by_a_crash_swallows_nothing_and_is_named(tmp_path: Path) ->
     ],
 )
 def test_a_bad_line_does_not_count_and_is_named(tmp_path: Path, line: str) -> None:
-    path = tmp_path / "ratings.jsonl"
-    log = RatingLog(path)
+    log = RatingLog(tmp_path)
     log.add(rating("q0"))
-    path.write_text(path.read_text() + line + "\n\n")
+    add_raw(tmp_path, "ratings", line.encode())
     log.add(rating("q1"))
     assert [one.item for one in log.given] == ["q0", "q1"]
     assert [bad.number for bad in log.given.bad_lines] == [2]
-    assert [json.loads(kept)["item"] for kept in path.read_text().splitlines()[::3]] == ["q0", "q1"]
+    assert [json.loads(kept)["item"] for kept in log_bodies(tmp_path, "ratings")[::2]] == ["q0", "q1"]
 
 
 def test_what_does_not_go_with_what_holds_is_not_written(tmp_path: Path) -> None:
-    log = RatingLog(tmp_path / "ratings.jsonl")
+    log = RatingLog(tmp_path)
     log.add(rating("q0"))
     for wrong in (rating("q0", 2), rating("q1", undone=True), rating("q1", 3)):
         with pytest.raises(InvalidValue):
             log.add(wrong)
-    assert len(log.path.read_text().splitlines()) == 1
+    assert len(log_bodies(tmp_path, "ratings")) == 1
+    assert [one.item for one in log.given] == ["q0"]
 
 
-def test_a_file_that_cannot_be_written_is_said_and_nothing_counts(tmp_path: Path) -> None:
-    log = RatingLog(tmp_path / "missing" / "ratings.jsonl")
-    with pytest.raises(InvalidFile, match="cannot be written"):
+def test_a_folder_that_is_not_there_is_said_and_nothing_counts(tmp_path: Path) -> None:
+    log = RatingLog(tmp_path / "missing")
+    with pytest.raises(InvalidFile, match="is not a folder"):
         log.add(rating())
     assert list(log.given) == []
 
 
 @settings(max_examples=30)
 @given(st.lists(st.tuples(st.sampled_from(["P1", "P2"]), st.integers(0, 3), st.sampled_from(SCALE)), max_size=25))
-def test_reading_the_file_anew_gives_what_held(
+def test_reading_the_ratings_anew_gives_what_held(
     tmp_path_factory: pytest.TempPathFactory, done: list[tuple[str, int, int]]
 ) -> None:
-    log = RatingLog(tmp_path_factory.mktemp("log") / "ratings.jsonl")
+    log = RatingLog(tmp_path_factory.mktemp("log"))
     held: dict[tuple[str, str], int] = {}
     for who, number, value in done:
         key = (who, f"q{number}")
         log.add(rating(key[1], value, participant=who, undone=key in held))
         if held.pop(key, None) is None:
             held[key] = value
-    again = {(one.participant, one.item): one.rating for one in read_ratings(log.path)}
+    again = {(one.participant, one.item): one.rating for one in read_ratings(log.folder)}
     assert again == held == {(one.participant, one.item): one.rating for one in log.given}
 
 

@@ -18,10 +18,12 @@ from PIL import Image
 
 from saywhere.core.errors import InvalidValue
 from saywhere.studio.app import create_app, create_study_app
+from saywhere.studio.participants import DATABASE
 from saywhere.studio.settings import StudioSettings
 from saywhere.studio.study_desk import StudyDesk
 from saywhere.studio.study_ratings import read_ratings
 from tests.studio.conftest import HOME, FakeSeer, refusal
+from tests.studio.logs import log_bodies
 from tests.studio.studies import MODELS, make_study
 
 SCALE = (-2, -1, 0, 1, 2)
@@ -138,7 +140,7 @@ def test_an_answer_that_is_sent_twice_is_kept_once_and_another_is_refused(lab: T
     first, second = rate(lab, at, 2), rate(lab, at, 2, seconds=9)
     assert first.json() == second.json()
     assert refusal(rate(lab, at, -2), 409)["code"] == "rated_already"
-    assert len((folder / "ratings.jsonl").read_text().splitlines()) == 1
+    assert len(log_bodies(folder, "ratings")) == 1
 
 
 def test_the_last_answer_can_be_undone_once_and_then_the_one_before(lab: TestClient, folder: Path) -> None:
@@ -153,13 +155,13 @@ def test_the_last_answer_can_be_undone_once_and_then_the_one_before(lab: TestCli
     assert table(lab) == []
     go_on(lab, at, 2)
     assert [row["rating"] for row in table(lab)] == ["2"]
-    assert len((folder / "ratings.jsonl").read_text().splitlines()) == 5
+    assert len(log_bodies(folder, "ratings")) == 5
 
 
 @pytest.mark.parametrize("value", [-3, 3, 1.5, "1", True, None, 10**30])
 def test_a_rating_off_the_scale_is_refused(lab: TestClient, folder: Path, value: Any) -> None:
     assert "rating" in refusal(rate(lab, place(lab), value), 422)["message"]
-    assert not (folder / "ratings.jsonl").exists()
+    assert log_bodies(folder, "ratings") == []
 
 
 @pytest.mark.parametrize(
@@ -178,7 +180,7 @@ def test_a_rating_that_cannot_be_is_refused(
     lab: TestClient, folder: Path, changes: dict[str, Any], status: int, code: str
 ) -> None:
     assert refusal(rate(lab, place(lab), 1, **changes), status)["code"] == code
-    assert not (folder / "ratings.jsonl").exists()
+    assert log_bodies(folder, "ratings") == []
 
 
 @pytest.mark.parametrize("code", ["", "a b", "<script>", "ü", "a/b", "x" * 41, "x" * 300])
@@ -234,9 +236,9 @@ def test_a_file_that_cannot_be_written_is_said_to_the_participant_and_nothing_co
     lab: TestClient, folder: Path
 ) -> None:
     at = place(lab)
-    (folder / "ratings.jsonl").mkdir()
+    (folder / DATABASE).mkdir()
     assert refusal(rate(lab, at, 1), 500)["code"] == "damaged_file"
-    (folder / "ratings.jsonl").rmdir()
+    (folder / DATABASE).rmdir()
     assert place(lab) == at
 
 
@@ -250,6 +252,6 @@ def test_many_at_a_time_lose_nothing_and_double_nothing(folder: Path) -> None:
     codes = [f"P{i % 8}" for i in range(24)]  # Three windows for each.
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(all_of, codes))
-    again = read_ratings(folder / "ratings.jsonl")
+    again = read_ratings(folder)
     assert again.bad_lines == []
     assert {code: len(rated) for code, rated in again.ratings.items()} == dict.fromkeys(codes, 4)

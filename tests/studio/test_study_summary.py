@@ -18,6 +18,7 @@ from saywhere.core.errors import InvalidFile, InvalidValue
 from saywhere.studio.study import read_study, turns
 from saywhere.studio.study_ratings import Rating, RatingLog, RatingState
 from saywhere.studio.study_summary import agreement, share, sign_test, summarise, write_results
+from tests.studio.logs import add_raw
 from tests.studio.studies import make_study
 
 scale = st.sampled_from((-2, -1, 0, 1, 2))
@@ -31,7 +32,7 @@ def folder(tmp_path: Path) -> Path:
 def said(folder: Path, ratings: Iterable[tuple[str, str, int]], left: str = "") -> None:
     """Let participants rate: (code, item, rating towards b). left: whose side is left for all, else as it was drawn."""
     study = read_study(folder)
-    log = RatingLog(folder / "ratings.jsonl")
+    log = RatingLog(folder)
     for i, (who, item, value) in enumerate(ratings):
         shown = left or next(turn.left for turn in turns(study, who) if turn.item == item)
         given = value if shown == "a" else -value
@@ -88,12 +89,12 @@ def test_the_files_say_what_was_rated(folder: Path) -> None:
 
 def test_who_always_likes_the_left_is_seen(folder: Path) -> None:
     said(folder, [(f"P{i}", f"q{j}", -1) for i in range(3) for j in range(4)], left="a")
-    sides = summarise(read_study(folder), RatingLog(folder / "ratings.jsonl").given).sides
+    sides = summarise(read_study(folder), RatingLog(folder).given).sides
     assert (sides.left.share, sides.a_was_left.share) == (1, 1)
     assert sides.p == pytest.approx(2 / 2**12)
     drawn = make_study(folder.parent / "drawn")
     said(drawn, [(f"P{i}", f"q{j}", -1) for i in range(3) for j in range(4)])
-    sides = summarise(read_study(drawn), RatingLog(drawn / "ratings.jsonl").given).sides
+    sides = summarise(read_study(drawn), RatingLog(drawn).given).sides
     assert sides.left.share == sides.a_was_left.share == 0.5
     assert sides.p == 1
 
@@ -154,8 +155,7 @@ def test_ratings_of_items_that_left_the_study_are_named_and_do_not_count(folder:
     written = json.loads((folder / "study.json").read_text("utf-8"))
     written["items"] = written["items"][1:]
     (folder / "study.json").write_text(json.dumps(written), "utf-8")
-    ratings = folder / "ratings.jsonl"
-    ratings.write_text(ratings.read_text("utf-8") + "torn", "utf-8")
+    add_raw(folder, "ratings", b"torn")
     found = write_results(folder)
     assert found.ratings == 4
     assert len(found.passed_over) == 4
@@ -178,7 +178,7 @@ def test_the_command_prints_the_summary_and_writes_both_files(folder: Path) -> N
 
 
 def test_the_command_names_lines_that_do_not_count(folder: Path) -> None:
-    (folder / "ratings.jsonl").write_text("x\n")
+    add_raw(folder, "ratings", b"x")
     result = CliRunner().invoke(app, ["summary", str(folder)])
     assert "passed over line 1: is not a rating" in result.stderr
     assert "none" in result.stdout
@@ -195,7 +195,7 @@ def test_serving_starts_the_study_alone_on_a_free_port(folder: Path, monkeypatch
     assert result.exit_code == 0, result.output
     assert served == [("Where do they look?", None)]
     assert "http://127.0.0.1:" in result.stdout
-    assert "ratings.jsonl" in result.stderr
+    assert f"Answers are kept in {folder}" in result.stderr
 
 
 @pytest.mark.parametrize(("arguments", "error"), [(["none"], InvalidFile), (["", "--host", "0.0.0.0"], InvalidValue)])

@@ -22,12 +22,14 @@ from saywhere.cli import (
     collect,
     cutting,
     data,
+    database,
     describing,
     exchange,
     eye,
     library,
     look,
     masks,
+    people,
     prepare,
     questions,
     referring,
@@ -71,6 +73,8 @@ app.command("search")(library.search)
 app.add_typer(exchange.app, name="studio")
 app.add_typer(study.app, name="study")
 app.add_typer(collect.app, name="collect")
+app.add_typer(people.app, name="people")
+app.add_typer(database.app, name="database")
 app.add_typer(data.app, name="data")
 score.app.command("referring")(score_places.referring)
 score.app.command("regions")(score_places.regions)

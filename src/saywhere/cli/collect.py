@@ -54,10 +54,10 @@ def serve(
 
     What is not given stays as it was when the folder was served last.
     """
-    for package in ("fastapi", "uvicorn"):
+    for package in ("fastapi", "uvicorn", "sqlalchemy"):
         require(package, needed_for="a collection", extra="studio")
     from saywhere.studio.app import create_collect_app
-    from saywhere.studio.collect import ANSWERS, asked_levels, open_collection, write_collection
+    from saywhere.studio.collect import asked_levels, open_collection, write_collection
     from saywhere.studio.settings import StudioSettings
 
     token = read_token(token_file)
@@ -69,7 +69,7 @@ def serve(
         settings = replace(settings, port=listening.getsockname()[1])
         server, address = create_collect_app(settings), page_address(settings)
         out.print(f"saywhere collect: {address}", markup=False)
-        err.print(f"Answers are kept in {folder / ANSWERS}. Ctrl-C ends the collection.", markup=False)
+        err.print(f"Answers are kept in {folder}. Ctrl-C ends the collection.", markup=False)
         run(server, listening, settings.limits, address if browser else None)
 
 
@@ -96,6 +96,7 @@ def _with_photos(collection: Collection, folder: Path | None) -> Collection:
 @app.command()
 def status(folder: Folder) -> None:
     """Show how many photos have how many answers, by whom, how confident people are and how far they agree."""
+    require("sqlalchemy", needed_for="what people said", extra="studio")
     from saywhere.language.scene_labels import scene_nouns_of
     from saywhere.studio.collect_status import collection_status
 
@@ -119,6 +120,7 @@ def export(
     partial: Annotated[bool, typer.Option("--partial", help="Include photos that lack answers.")] = False,
 ) -> None:
     """Write the answers as HL: one line per photo, captions and confidences by level, without names."""
+    require("sqlalchemy", needed_for="what people said", extra="studio")
     from saywhere.studio.collect_export import export as write
 
     done = write(folder, target, captions=captions, partial=partial)

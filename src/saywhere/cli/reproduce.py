@@ -181,10 +181,10 @@ def hint_vqa(
 
 def _write_study(results: Results, output: Path) -> None:
     """The report's examples as a study, unless people have begun to rate one there."""
-    from saywhere.studio.study import RATINGS, StudyItem, write_study
+    from saywhere.studio.study import StudyItem, is_rated, write_study
 
     folder = output / "study"
-    if (folder / RATINGS).exists():
+    if is_rated(folder):
         out.print(f"{folder} stays as it is: people have rated it", markup=False)
         return
     items: list[StudyItem] = []

@@ -77,12 +77,12 @@ def studio(
     )
     loading.find(model)
     if photos is not None:
-        _take(photos, settings)
+        take_photos(photos, settings)
     with bound(settings) as listening:
         _serve(replace(settings, port=listening.getsockname()[1]), listening, browser)
 
 
-def _take(folder: Path, settings: StudioSettings) -> None:
+def take_photos(folder: Path, settings: StudioSettings) -> None:
     """Take the photos of a folder into the store; the originals are only read."""
     from saywhere.studio.photos import PhotoStore, import_folder, photo_files
 

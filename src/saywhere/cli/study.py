@@ -33,24 +33,24 @@ def serve(
     browser: Browser = True,
 ) -> None:
     """Serve the study in the browser, without a network. Each person types a code; answers are saved at once."""
-    for package in ("fastapi", "uvicorn"):
+    for package in ("fastapi", "uvicorn", "sqlalchemy"):
         require(package, needed_for="a study", extra="studio")
     from saywhere.studio.app import create_study_app
     from saywhere.studio.settings import StudioSettings
-    from saywhere.studio.study import RATINGS
 
     settings = StudioSettings(folder, host, port, read_token(token_file), tuple(name or ()), study=folder)
     with bound(settings) as listening:
         settings = replace(settings, port=listening.getsockname()[1])
         server, address = create_study_app(settings), page_address(settings)
         out.print(f"saywhere study: {address}", markup=False)
-        err.print(f"Answers are kept in {folder / RATINGS}. Ctrl-C ends the study.", markup=False)
+        err.print(f"Answers are kept in {folder}. Ctrl-C ends the study.", markup=False)
         run(server, listening, settings.limits, address if browser else None)
 
 
 @app.command()
 def summary(folder: Folder) -> None:
     """Write results.csv and summary.json into the folder, and print the summary."""
+    require("sqlalchemy", needed_for="what people said", extra="studio")
     from saywhere.studio.study_summary import CSV, SUMMARY, write_results
 
     found = write_results(folder)

@@ -8,7 +8,7 @@ from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 
-from fastapi import APIRouter, FastAPI
+from fastapi import APIRouter, Depends, FastAPI
 from fastapi.responses import FileResponse
 from PIL import Image
 from starlette.middleware.gzip import GZipMiddleware
@@ -30,6 +30,7 @@ from saywhere.studio import (
     routes_edit,
     routes_exchange,
     routes_narratives,
+    routes_people,
     routes_photos,
     routes_queue,
     routes_seeing,
@@ -43,6 +44,7 @@ from saywhere.studio.jobs import Jobs
 from saywhere.studio.looks import LookService, Worker
 from saywhere.studio.messages import ModelFacts, StatusReply, TranscriptionFacts
 from saywhere.studio.narratives import NarrativeStore
+from saywhere.studio.people_desk import PeopleDesk
 from saywhere.studio.photos import PhotoStore
 from saywhere.studio.safety import HEADERS, Doorkeeper
 from saywhere.studio.services import StrictRoute, Studio, TheStudio
@@ -72,9 +74,7 @@ def create_app(settings: StudioSettings, seer: Model | None = None, recogniser: 
     async def running(_: FastAPI) -> AsyncIterator[None]:
         studio.looks.open()
         yield
-        await studio.jobs.close()
-        for closing in (studio.looks, studio.decoder, studio.aligner, studio.listener):
-            closing.close()
+        await _close(studio)
 
     seeing = (routes_photos, routes_seeing, routes_describing, routes_why, routes_chat, chat)
     routes = (
@@ -105,6 +105,33 @@ def create_collect_app(settings: StudioSettings) -> FastAPI:
     if settings.collection is None:
         raise InvalidValue("collection", "is not set")
     return _server(settings, [_entrance(routes_collect.collect_page), routes_collect.router])
+
+
+def create_people_app(settings: StudioSettings, recogniser: Recogniser | None = None) -> FastAPI:
+    """A server for annotators and reviewers with codes: their pages and, behind `gate`, what these need of the Studio.
+    It needs no model."""
+    studio = _studio(settings, None, recogniser)
+
+    @asynccontextmanager
+    async def running(_: FastAPI) -> AsyncIterator[None]:
+        yield
+        await _close(studio)
+
+    gated = APIRouter(dependencies=[Depends(routes_people.gate)])
+    for part in (routes_photos, routes_narratives, routes_transcription, routes_seeing):
+        gated.include_router(part.router)
+    status_only = APIRouter(route_class=StrictRoute)
+    status_only.get("/api/status", tags=["status"])(status)
+    entrance = _entrance(routes_people.annotate_page)
+    app = _server(settings, [entrance, status_only, routes_people.router, gated], running)
+    app.state.studio = studio
+    return app
+
+
+async def _close(studio: Studio) -> None:
+    await studio.jobs.close()
+    for closing in (studio.looks, studio.decoder, studio.aligner, studio.listener, studio.people.log):
+        closing.close()
 
 
 def _entrance(page: Callable[[], FileResponse]) -> APIRouter:
@@ -141,11 +168,13 @@ def _server(
 
 def _studio(settings: StudioSettings, seer: Model | None, recogniser: Recogniser | None) -> Studio:
     limits = settings.limits
+    photos = PhotoStore(settings.folder / "photos", limits)
+    narratives = NarrativeStore(settings.folder / "narratives")
     load: Callable[[], Model] = partial(_warm, settings.model) if seer is None else lambda: seer
     return Studio(
         settings,
-        PhotoStore(settings.folder / "photos", limits),
-        NarrativeStore(settings.folder / "narratives"),
+        photos,
+        narratives,
         SkipStore(settings.folder / "skipped.json"),
         VideoStore(settings.videos),
         LookService(settings.model if seer is None else seer.name, load, limits),
@@ -154,6 +183,7 @@ def _studio(settings: StudioSettings, seer: Model | None, recogniser: Recogniser
         Worker("aligner", limits.photo_queue),
         Worker("listener", limits.photo_queue),
         Transcriber(recogniser),
+        PeopleDesk(settings.folder, narratives, photos),
     )
 
 

@@ -2,7 +2,7 @@
 
     DIR/collection.json   {title, annotators, levels: {scene: question, …}, photos: [{id, file_name}, …]}
     DIR/photos/…          the photos, as the Studio keeps them: upright, without metadata, named by their content
-    DIR/answers.jsonl     what people wrote; see collect_answers
+    DIR/saywhere.sqlite   what people wrote; see collect_answers and database
 
 The questions of the levels scene, action and rationale are those of the HL data set (Cafagna et al., 2023). This module
 needs no web server.
@@ -19,10 +19,10 @@ import msgspec
 
 from saywhere.atomic import write_atomic
 from saywhere.core.errors import InvalidFile, InvalidValue
-from saywhere.studio.collect_answers import AnswerLog
+from saywhere.studio.collect_answers import read_answers
 from saywhere.studio.participants import check_shown
 
-COLLECTION, PHOTOS, ANSWERS = "collection.json", "photos", "answers.jsonl"
+COLLECTION, PHOTOS = "collection.json", "photos"
 TITLE = "Describe these pictures"
 ANNOTATORS = 3
 QUESTIONS = {
@@ -128,7 +128,7 @@ def open_collection(
             asked_levels(["scene"]) if levels is None else levels,
         )
     before = read_collection(place)
-    answered = {answer.level for answer in AnswerLog(place / ANSWERS).read()} & set(before.levels)
+    answered = {answer.level for answer in read_answers(place)} & set(before.levels)
     for level, question in (levels or {}).items():
         if level in answered and before.levels[level] != question:
             reason = f"people have answered another question: {before.levels[level]}"

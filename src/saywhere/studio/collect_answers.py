@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -82,10 +83,16 @@ class AnswerState:
 
 
 class AnswerLog(LineLog[AnnotatorAnswer, AnswerState]):
-    """The file of answers of one collection. Threads may share it."""
+    """The answers of one collection. Threads may share it."""
 
-    def __init__(self, path: Path) -> None:
-        super().__init__(path, AnnotatorAnswer, AnswerState, "an answer")
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder, "answers", AnnotatorAnswer, AnswerState, "an answer")
+
+
+def read_answers(folder: Path) -> AnswerState:
+    """What holds of the answers in a collection's folder; nothing if nobody has answered."""
+    with closing(AnswerLog(folder)) as log:
+        return log.given
 
 
 def check_answer(answer: AnnotatorAnswer) -> None:

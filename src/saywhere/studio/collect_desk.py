@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from saywhere.core.errors import InvalidFile, UnknownName
-from saywhere.studio.collect import ANSWERS, PHOTOS, CollectedPhoto, Collection, read_collection
+from saywhere.studio.collect import PHOTOS, CollectedPhoto, Collection, read_collection
 from saywhere.studio.collect_answers import AnnotatorAnswer, AnswerLog, Task, plain_text
 from saywhere.studio.errors import Refused
 from saywhere.studio.line_log import now
@@ -48,7 +48,7 @@ class CollectDesk:
     def __init__(self, folder: Path, hold_s: float = 900.0, clock: Callable[[], float] = time.monotonic) -> None:
         self.collection = read_collection(folder)
         self.store = photo_store(folder)
-        self.log = AnswerLog(folder / ANSWERS)
+        self.log = AnswerLog(folder)
         self.hold_s, self._clock = hold_s, clock
         self._photos = {photo.id: photo for photo in self.collection.photos}
         self._held: dict[Task, dict[str, float]] = {}  # Until when each annotator has a place.

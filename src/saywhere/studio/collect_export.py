@@ -11,8 +11,8 @@ from pathlib import Path
 from saywhere.formats import coco_captions, hl
 from saywhere.formats.hl import HLRow
 from saywhere.formats.record import InvalidRecord
-from saywhere.studio.collect import ANSWERS, OBJECT, CollectedPhoto, Collection, read_collection
-from saywhere.studio.collect_answers import AnnotatorAnswer, AnswerLog, AnswerState
+from saywhere.studio.collect import OBJECT, CollectedPhoto, Collection, read_collection
+from saywhere.studio.collect_answers import AnnotatorAnswer, AnswerState, read_answers
 
 _NUMBER = re.compile(r"(?:^|[^0-9])([0-9]+)$")
 
@@ -60,7 +60,7 @@ def export(
     with the levels that have any.
     """
     collection = read_collection(folder)
-    given = AnswerLog(collection.folder / ANSWERS).read()
+    given = read_answers(collection.folder)
     passed_over = [str(line) for line in given.bad_lines]
     passed_over += [f"{task[0]}: is not in the collection" for task in _unknown(collection, given)]
     objects = None if captions is None else _objects(captions, passed_over)

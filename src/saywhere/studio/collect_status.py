@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean, median
 
-from saywhere.studio.collect import ANSWERS, Collection, read_collection
-from saywhere.studio.collect_answers import AnnotatorAnswer, AnswerLog, AnswerState
+from saywhere.studio.collect import Collection, read_collection
+from saywhere.studio.collect_answers import AnnotatorAnswer, AnswerState, read_answers
 
 AGREED_LEVEL = "scene"
 """The level whose answers name one thing, a place, so that they can agree."""
@@ -67,7 +67,7 @@ class Status:
 def collection_status(folder: str | Path, namer: Namer | None = None) -> Status:
     """How far a collection is. namer: finds the labels in answers to the level scene."""
     collection = read_collection(folder)
-    given = AnswerLog(collection.folder / ANSWERS).read()
+    given = read_answers(collection.folder)
     people = [_person(code, list(answers.values())) for code, answers in sorted(given.people.items())]
     agreement = None
     if namer is not None and AGREED_LEVEL in collection.levels:

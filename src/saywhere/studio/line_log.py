@@ -1,15 +1,13 @@
-"""What people said, as lines of JSON added at the end of a file, each on the disk before it counts.
+"""What people said, as lines of JSON, each in the database and on the disk before it counts.
 
-Nothing is ever taken out of the file. What holds is found by reading it from the start; lines that do not count are
-named with a reason. One process writes a file; somebody with an editor may, too.
+Nothing is ever taken out. What holds is found by reading from the start; lines that do not count are named with a
+reason. Several processes may write: each sees the others' lines before it adds its own.
 """
 
 from __future__ import annotations
 
-import errno
-import os
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -17,8 +15,10 @@ from typing import Generic, Protocol, TypeVar
 
 import msgspec
 
-from saywhere.atomic import FULL, DiskFull
 from saywhere.core.errors import InvalidFile, InvalidValue
+from saywhere.studio.database import Line as NumberedLine
+from saywhere.studio.database import Project
+from saywhere.studio.participants import has_database
 
 Line = TypeVar("Line")
 _Line = TypeVar("_Line", contravariant=True)
@@ -51,85 +51,89 @@ State = TypeVar("State", bound=LogState)  # type: ignore[type-arg]
 
 
 class LineLog(Generic[Line, State]):
-    """One file of lines. Threads may share it.
+    """One log of a folder's project. Threads may share it.
 
-    kind: what a line is decoded to. nothing: makes what holds before the first line. name: of a line, for people.
+    log: what it is called; earlier versions kept it in a file of this name. kind: what a line is decoded to; nothing:
+    makes what holds before the first line. name: of a line, for people.
     """
 
-    def __init__(self, path: Path, kind: type[Line], nothing: Callable[[], State], name: str) -> None:
-        self.path = path
+    def __init__(self, folder: Path, log: str, kind: object, nothing: Callable[[], State], name: str) -> None:
+        self.folder, self.log = folder, log
         self.lock = threading.RLock()
-        self._kind, self._nothing, self._name = kind, nothing, name
-        self._given, self._size = nothing(), 0
+        self._decode: Callable[[bytes], Line] = msgspec.json.Decoder(kind).decode
+        self._nothing, self._name = nothing, name
+        self._project: Project | None = None
+        self._given, self._seen = nothing(), 0
 
     @property
     def given(self) -> State:
-        """What holds now. The file is read again if somebody else wrote it, such as the lab with an editor."""
+        """What holds now, with what other processes have written."""
         with self.lock:
-            if self._file_size() != self._size:
-                self._given, self._size = self.read(), self._file_size()
+            self._check_migrated()
+            if self._project is not None or has_database(self.folder):
+                self._catch_up(self.project.lines(self.log, self._seen))
             return self._given
 
-    def add(self, line: Line) -> None:
-        """Write a line and let it count. InvalidValue if it does not go with what holds; nothing is written then."""
+    @property
+    def project(self) -> Project:
+        """Where the lines are; made when it is first asked for."""
         with self.lock:
-            given = self.given
-            given.check(line)
-            self._append(line)
-            given.take(line)
-            self._size = self._file_size()
+            self._check_migrated()
+            self._project = self._project or Project(self.folder)
+            return self._project
 
-    def read(self) -> State:
-        """What holds, read from the file; nothing if there is no file."""
-        given = self._nothing()
-        try:
-            lines = self.path.read_bytes().split(b"\n")
-        except FileNotFoundError:
-            return given
-        except OSError as error:
-            raise InvalidFile(self.path, f"cannot be read: {error.strerror or error}") from error
-        for number, text in enumerate(lines, 1):
-            if not text.strip():
+    def add(self, *lines: Line) -> None:
+        """Write lines and let them count, all or none: InvalidValue if one does not go with what holds."""
+        with self.lock:
+            project = self.project
+            try:
+                with project.writing() as connection:
+                    self._catch_up(project.lines(self.log, self._seen, connection))
+                    first = self._seen + 1
+                    for line in lines:
+                        self._given.check(line)
+                        self._given.take(line)
+                        self._seen += 1
+                    bodies = (_encoded(line) for line in lines)
+                    project.put(connection, self.log, list(enumerate(bodies, first)))
+            except BaseException:
+                # Nothing was kept: what holds is read anew.
+                self._given, self._seen = self._nothing(), 0
+                raise
+
+    def close(self) -> None:
+        """Let go of the database."""
+        with self.lock:
+            if self._project is not None:
+                self._project.close()
+            self._project = None
+
+    def _catch_up(self, lines: Iterable[NumberedLine]) -> None:
+        for number, body in lines:
+            self._seen = number
+            if not body.strip():
                 continue
             try:
-                line = msgspec.json.decode(text, type=self._kind)
-                given.check(line)
-                given.take(line)
+                line = self._decode(body)
+                self._given.check(line)
+                self._given.take(line)
             except (msgspec.DecodeError, UnicodeDecodeError) as error:
-                given.bad_lines.append(BadLine(number, f"is not {self._name}: {error}"))
+                self._given.bad_lines.append(BadLine(number, f"is not {self._name}: {error}"))
             except InvalidValue as error:
-                given.bad_lines.append(BadLine(number, error.reason))
-        return given
+                self._given.bad_lines.append(BadLine(number, error.reason))
 
-    def _file_size(self) -> int:
-        try:
-            return self.path.stat().st_size
-        except FileNotFoundError:
-            return 0
-        except OSError as error:
-            raise InvalidFile(self.path, f"cannot be read: {error.strerror or error}") from error
+    def _check_migrated(self) -> None:
+        path = self.folder / f"{self.log}.jsonl"
+        if path.exists():
+            hint = f"take it into the database: saywhere database migrate {self.folder}"
+            raise InvalidFile(path, "is of an earlier version", hint)
 
-    def _append(self, line: Line) -> None:
-        try:
-            # Without a buffer: what cannot be written must not be tried again when the file is closed.
-            with self.path.open("a+b", buffering=0) as file:
-                size = file.seek(0, os.SEEK_END)
-                file.seek(max(0, size - 1))
-                # A line that was torn by a crash was never confirmed; it must not swallow this one.
-                torn = size > 0 and file.read(1) != b"\n"
-                try:
-                    content = b"\n" * torn + msgspec.json.encode(line) + b"\n"
-                    if file.write(content) != len(content):
-                        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-                    os.fsync(file.fileno())
-                except OSError:
-                    # A part of the line may be there already.
-                    os.ftruncate(file.fileno(), size)
-                    raise
-        except OSError as error:
-            if error.errno in FULL:
-                raise DiskFull(self.path) from error
-            raise InvalidFile(self.path, f"cannot be written: {error.strerror or error}") from error
+
+def _encoded(line: object) -> bytes:
+    try:
+        return msgspec.json.encode(line)
+    except UnicodeEncodeError as error:
+        raise InvalidValue("the text", "holds half a character (a lone surrogate)") from error
 
 
 def now() -> str:

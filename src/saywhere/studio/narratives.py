@@ -13,7 +13,7 @@ import re
 import secrets
 import shutil
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from itertools import pairwise
 from math import nan
@@ -103,12 +103,14 @@ class NarrativeStore:
             raise InvalidFile(path, f"cannot be read: {error.strerror or error}") from error
         return self._read(path, data)
 
+    def files(self) -> Iterator[Path]:
+        """The file of every narrative. One may be deleted before it is read."""
+        return (path for path in self.folder.glob(f"*/{_TEXT}") if _ID.fullmatch(path.parent.name))
+
     def list(self, photo: str | None = None) -> Records:
         """All narratives, or those of one photo, the oldest first."""
         found: Records = []
-        for path in self.folder.glob(f"*/{_TEXT}"):
-            if not _ID.fullmatch(path.parent.name):
-                continue
+        for path in self.files():
             try:
                 found.append(self._read(path, path.read_bytes()))
             except FileNotFoundError:
@@ -124,9 +126,7 @@ class NarrativeStore:
     def told_photos(self) -> set[str]:
         """The photos that a person told something about. A caption out of a file, without pointing, is no telling."""
         told: set[str] = set()
-        for path in self.folder.glob(f"*/{_TEXT}"):
-            if not _ID.fullmatch(path.parent.name):
-                continue
+        for path in self.files():
             try:
                 about = msgspec.json.decode(path.read_bytes(), type=_About)
             except FileNotFoundError:

@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 from saywhere.core.errors import InvalidValue
 
+DATABASE = "saywhere.sqlite"
+"""The file in a folder where what people said is kept, or where it says where that is."""
 MOST_SECONDS = 86_400.0
 """No answer takes longer than a day."""
 _CODE = re.compile(r"[A-Z0-9][A-Z0-9_-]{0,39}")
+
+
+def has_database(folder: Path) -> bool:
+    """Whether something that people said is, or was, kept in a folder's database."""
+    return (folder / DATABASE).exists()
 
 
 def participant_code(typed: str) -> str:

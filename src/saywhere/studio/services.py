@@ -14,6 +14,7 @@ from saywhere.studio.jobs import Jobs
 from saywhere.studio.looks import LookService, Worker
 from saywhere.studio.messages import ErrorReply
 from saywhere.studio.narratives import NarrativeStore
+from saywhere.studio.people_desk import PeopleDesk
 from saywhere.studio.photos import PhotoStore
 from saywhere.studio.settings import StudioSettings
 from saywhere.studio.skips import SkipStore
@@ -37,6 +38,7 @@ class Studio:
     aligner: Worker
     listener: Worker
     transcriber: Transcriber
+    people: PeopleDesk
 
 
 def _studio_of(request: Request) -> Studio:

@@ -3,7 +3,7 @@
     STUDY/study.json      {title, question, models: {a, b}, items: [{id, photo, prompt, word or answer, maps: {a, b}}]}
     STUDY/photos/…        PNG, JPEG or WebP
     STUDY/maps/…          8-bit grey PNG, laid evenly over the whole photo; study.json may hold rows of numbers instead
-    STUDY/ratings.jsonl   what people said; see study_ratings
+    STUDY/saywhere.sqlite what people said; see study_ratings and database
 
 A study is refused as a whole if any item is wrong: leaving items out would change what is compared.
 This module needs no web server.
@@ -29,13 +29,13 @@ from saywhere.atomic import write_atomic
 from saywhere.core.attention import AttentionMap
 from saywhere.core.errors import InvalidFile, InvalidValue
 from saywhere.limits import read_whole
-from saywhere.studio.participants import check_shown
+from saywhere.studio.participants import check_shown, has_database
 from saywhere.vision.photo import PhotoLike, read_photo
 
 Side = Literal["a", "b"]
 SIDES: tuple[Side, Side] = ("a", "b")
 QUESTION = "Which of the two looks at more reasonable places?"
-STUDY, RATINGS = "study.json", "ratings.jsonl"
+STUDY = "study.json"
 ID_PATTERN = "^[A-Za-z0-9][A-Za-z0-9._-]{0,79}$"
 MOST_ITEMS = 10_000
 MOST_SIDE = 128
@@ -193,7 +193,7 @@ def write_study(
     models: the names of "a" and "b". Photos are written upright, as JPEG. InvalidValue names an item that is wrong.
     """
     place = Path(folder)
-    if (place / RATINGS).exists():
+    if is_rated(place):
         raise InvalidFile(place, "people have rated a study here", "write the new study into another folder")
     _both(models, "models")
     kept = [_Item(one.id, "", one.prompt, _Maps("", ""), one.word, one.answer) for one in items]
@@ -208,6 +208,11 @@ def write_study(
     with write_atomic(place / STUDY) as file:
         file.write(msgspec.json.format(msgspec.json.encode(written), indent=1) + b"\n")
     return place / STUDY
+
+
+def is_rated(folder: Path) -> bool:
+    """Whether people have begun to rate the study of a folder."""
+    return has_database(folder) or (folder / "ratings.jsonl").exists()
 
 
 def _written(path: Path) -> _Written:

@@ -9,7 +9,7 @@ from saywhere.core.errors import UnknownName
 from saywhere.studio.errors import Refused
 from saywhere.studio.line_log import now
 from saywhere.studio.participants import participant_code
-from saywhere.studio.study import RATINGS, Item, StudyPhoto, Turn, read_study, turns
+from saywhere.studio.study import Item, StudyPhoto, Turn, read_study, turns
 from saywhere.studio.study_ratings import Rating, RatingLog
 
 
@@ -29,7 +29,7 @@ class StudyDesk:
     def __init__(self, folder: Path) -> None:
         self.study = read_study(folder)
         self.key = self.study.key
-        self.log = RatingLog(self.study.folder / RATINGS)
+        self.log = RatingLog(self.study.folder)
         self._photos = {item.photo.id: item.photo for item in self.study.items.values()}
 
     def progress(self, typed: str) -> ParticipantProgress:

@@ -6,6 +6,7 @@ A rating holds until it is undone; a second rating of the same item by the same 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -72,15 +73,16 @@ class RatingState:
 
 
 class RatingLog(LineLog[Rating, RatingState]):
-    """The file of ratings of one study. Threads may share it."""
+    """The ratings of one study. Threads may share it."""
 
-    def __init__(self, path: Path) -> None:
-        super().__init__(path, Rating, RatingState, "a rating")
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder, "ratings", Rating, RatingState, "a rating")
 
 
-def read_ratings(path: Path) -> RatingState:
-    """What holds of a file of ratings; nothing if there is no file. Lines that do not count are named with a reason."""
-    return RatingLog(path).read()
+def read_ratings(folder: Path) -> RatingState:
+    """What holds of a study's ratings; nothing if nobody has rated. Lines that do not count are named with a reason."""
+    with closing(RatingLog(folder)) as log:
+        return log.given
 
 
 def check_rating(rating: Rating) -> None:

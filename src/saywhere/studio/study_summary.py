@@ -19,7 +19,7 @@ import msgspec
 from scipy.stats import binomtest
 
 from saywhere.atomic import write_atomic
-from saywhere.studio.study import RATINGS, Side, Study, read_study
+from saywhere.studio.study import Side, Study, read_study
 from saywhere.studio.study_ratings import Rating, RatingState, read_ratings
 
 CSV, SUMMARY = "results.csv", "summary.json"
@@ -260,7 +260,7 @@ def summary_json(summary: StudySummary) -> bytes:
 def write_results(folder: str | Path) -> StudySummary:
     """Write results.csv and summary.json into the folder of a study, from what is rated so far."""
     study = read_study(folder)
-    given = read_ratings(study.folder / RATINGS)
+    given = read_ratings(study.folder)
     summary = summarise(study, given)
     for name, content in ((CSV, results_csv(study, given).encode()), (SUMMARY, summary_json(summary))):
         with write_atomic(study.folder / name) as file:

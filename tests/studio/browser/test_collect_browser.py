@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -18,6 +17,7 @@ from saywhere.studio.settings import StudioSettings
 
 from ..collecting import make_collection
 from ..conftest import ScenicSeer
+from ..logs import log_lines
 from .handling import add_photo, expect, go, press
 from .payloads import PAYLOADS
 from .running import WATCH, serving
@@ -91,9 +91,7 @@ def shown(page: Any) -> str:
 
 
 def kept(folder: Path) -> list[tuple[str, str, int]]:
-    path = folder / "answers.jsonl"
-    lines = [json.loads(line) for line in path.read_text("utf-8").splitlines()] if path.exists() else []
-    return [(line["annotator"], line["text"], line["confidence"]) for line in lines]
+    return [(line["annotator"], line["text"], line["confidence"]) for line in log_lines(folder, "answers")]
 
 
 def test_a_collection_is_answered_by_keys_alone_and_a_reload_loses_nothing(

@@ -4,11 +4,11 @@ import * as drafts from "./drafts.js";
 import { button, clock, h } from "./dom.js";
 import { problem, undoable } from "./notices.js";
 
-/** What to show of them, newest first. open: called with a draft. */
-export async function waitingList(open) {
+/** What to show of them, newest first. open: called with a draft. wanted: which ones are shown. */
+export async function waitingList(open, wanted = () => true) {
   let waiting;
   try {
-    waiting = await drafts.waiting();
+    waiting = (await drafts.waiting()).filter(wanted);
   } catch (error) {
     return [problem({ message: "This browser cannot keep recordings for you.", hint: `Save before you close the page. (${error.message})` })];
   }
