@@ -35,6 +35,7 @@ SLOW = (
     # Browsers and servers.
     *("tests/fuzz/", "tests/doors/test_server.py", "tests/doors/test_model_folders.py"),
     *(BROWSER_TESTS, "tests/reproduce/test_figures.py", "tests/studio/test_openapi.py", "tests/studio/test_command.py"),
+    *("tests/studio/test_photo_library.py", "tests/vision/test_photo_reader.py"),
     # Java, pip, speech, weights of a real size, and drawings by the dozen.
     *("tests/metrics/test_captions_java.py", "tests/assets/", "tests/test_speech.py", "tests/vision/hub/"),
     *("tests/models/test_shipped_eye.py", "tests/models/test_eye_learning.py", "tests/models/test_photo_writing.py"),

@@ -60,7 +60,7 @@ MAY_IMPORT = {
         "plots",
         "build",
     },
-    "studio": {"core", "formats", "assets", "vision", "language", "models", "explain"},
+    "studio": {"core", "formats", "assets", "vision", "language", "models", "explain", "index"},
     "cli": {
         "core",
         "engine",

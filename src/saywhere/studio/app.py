@@ -26,6 +26,7 @@ from saywhere.studio import (
     errors,
     routes_chat,
     routes_collect,
+    routes_library,
     routes_narratives,
     routes_photos,
     routes_queue,
@@ -37,6 +38,7 @@ from saywhere.studio import (
 )
 from saywhere.studio.collect_desk import CollectDesk
 from saywhere.studio.jobs import Jobs
+from saywhere.studio.library import PhotoLibrary
 from saywhere.studio.looks import LookService, Worker
 from saywhere.studio.messages import ModelFacts, StatusReply, TranscriptionFacts
 from saywhere.studio.narratives import NarrativeStore
@@ -68,15 +70,17 @@ def create_app(settings: StudioSettings, seer: Model | None = None, recogniser: 
     @asynccontextmanager
     async def running(_: FastAPI) -> AsyncIterator[None]:
         studio.looks.open()
+        studio.library.open()
         yield
         await studio.jobs.close()
-        for closing in (studio.looks, studio.decoder, studio.aligner, studio.listener):
+        for closing in (studio.library, studio.looks, studio.decoder, studio.aligner, studio.listener):
             closing.close()
 
     seeing = (routes_photos, routes_seeing, routes_why, routes_chat, chat)
     routes = (
         *seeing,
         routes_narratives,
+        routes_library,
         routes_transcription,
         routes_queue,
         routes_videos,
@@ -137,18 +141,22 @@ def _server(
 def _studio(settings: StudioSettings, seer: Model | None, recogniser: Recogniser | None) -> Studio:
     limits = settings.limits
     load: Callable[[], Model] = partial(_warm, settings.model) if seer is None else lambda: seer
+    photos = PhotoStore(settings.folder / "photos", limits)
+    narratives = NarrativeStore(settings.folder / "narratives")
+    looks = LookService(settings.model if seer is None else seer.name, load, limits)
     return Studio(
         settings,
-        PhotoStore(settings.folder / "photos", limits),
-        NarrativeStore(settings.folder / "narratives"),
+        photos,
+        narratives,
         SkipStore(settings.folder / "skipped.json"),
         VideoStore(settings.videos),
-        LookService(settings.model if seer is None else seer.name, load, limits),
+        looks,
         Jobs(limits.jobs, limits.listeners),
         Worker("decoder", limits.photo_queue),
         Worker("aligner", limits.photo_queue),
         Worker("listener", limits.photo_queue),
         Transcriber(recogniser),
+        PhotoLibrary(settings.library, settings.folder / "library", looks, photos, narratives),
     )
 
 

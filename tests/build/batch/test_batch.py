@@ -16,11 +16,12 @@ import pytest
 
 from saywhere.build.batch import list_parts, run_batch
 from saywhere.core import InvalidFile, InvalidValue, Narrative, UnknownName
-from saywhere.engine import SeveralProcesses
+from saywhere.engine import SeveralProcesses, open_engine
 from saywhere.formats import localized_narratives
 from saywhere.models.face import MissingSkill
 from tests.build.batch.kill_batch import contents, paint
 from tests.models.patchioner_seeing import TOP_RIGHT, photo, seer
+from tests.vision import odd_reader
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -194,3 +195,20 @@ def test_a_model_without_the_skill_is_refused(pets: Path, tmp_path: Path) -> Non
 
     with pytest.raises((MissingSkill, ShardError), match="cannot say what a region shows"):
         run_batch("caption", [pets], tmp_path / "out", Mute())  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("workers", [0, 1])
+def test_photos_that_crash_or_stall_the_decoder_are_rows_with_a_reason(
+    pets: Path, tmp_path: Path, workers: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from tests.build.batch.kill_batch import run_tiny
+
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")]))
+    (pets / "crash.jpg").write_bytes(odd_reader.CRASHING)
+    (pets / "slow.jpg").write_bytes(odd_reader.SLOW)
+    run_tiny(pets, tmp_path / "out", open_engine(workers), odd_reader.__name__, odd_reader.TIMEOUT_S)
+    rows = _rows(tmp_path / "out")
+    assert rows["crash.jpg"]["error"] == "crashed what reads photos (signal 6)"
+    assert rows["slow.jpg"]["error"] == "takes more than 5 s to read"
+    assert rows["all.png"]["error"] is None
+    assert len(rows) == sum(path.suffix in (".png", ".jpg") for path in pets.iterdir())
