@@ -30,6 +30,7 @@ SLOW = (
     *("tests/reproduce/test_hint", "tests/reproduce/test_mitr", "tests/reproduce/test_scenes"),
     *("tests/reproduce/test_tracevlm", "tests/models/tracevlm/test_shipped_trace.py"),
     *("tests/reproduce/test_narrations", "tests/reproduce/test_patchioner", "tests/learn/test_processes.py"),
+    *("tests/learn/test_sharding.py", "tests/learn/test_dry_runs.py"),
     *("tests/learn/test_resume.py", "tests/learn/test_hint_task.py", "tests/engine/", "tests/test_reminder.py"),
     *("tests/index/", "tests/build/batch/", "tests/cli/test_library.py"),
     # Browsers and servers.

@@ -110,7 +110,7 @@ def test_photos_that_crash_or_stall_the_decoder_are_kept_with_the_reason(
     assert update(pets, tiny, **odd) == Updated(new=7, failed=3)
     failed = Library(pets).failed()
     assert failed["crash.jpg"] == "crashed what reads photos (signal 6)"
-    assert failed["slow.jpg"] == "takes more than 5 s to read"
+    assert failed["slow.jpg"] == "takes more than 2 s to read"
     # They are not tried again until they change.
     assert update(pets, tiny, **odd) == Updated(same=7, failed=3)
 

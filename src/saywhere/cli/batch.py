@@ -17,8 +17,8 @@ from saywhere.core.errors import UnknownName
 def batch(
     task: Annotated[str, typer.Argument(help="What to do: look, caption, narrate or ground.", show_default=False)],
     sources: Annotated[
-        list[Path],
-        typer.Argument(help="Folders, .tar (WebDataset), .parquet, or files of narratives.", show_default=False),
+        list[str],
+        typer.Argument(help="Folders, .tar, .parquet, by path or URL, or files of narratives.", show_default=False),
     ],
     output: Annotated[Path, typer.Option("--out", "-o", help="Folder for the results, as Parquet.")],
     photos: Annotated[Path | None, typer.Option(help="Folder of the photos of narratives.", metavar="DIR")] = None,
