@@ -197,7 +197,8 @@ class PhotoLibrary:
             narratives=said,
             progress=self._tell,
         )
-        self.state = replace(self.state, **Library(self.root, self._tables).counts)
+        counts: dict[str, Any] = Library(self.root, self._tables).counts
+        self.state = replace(self.state, **counts)
 
     def _tell(self, doing: str, done: int, total: int) -> None:
         if self._closed:

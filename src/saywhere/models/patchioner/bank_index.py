@@ -64,7 +64,7 @@ class BankIndex:
     def nearest(self, vector: NDArray[np.float32], count: int) -> NDArray[np.int64]:
         """(k,) numbers of rows that are probably nearest, in order of their numbers; k ≤ count. vector: of length 1."""
         query = self._table.search(vector, vector_column_name="vector").distance_type("cosine").nprobes(_PROBES)
-        found = query.select(["number"]).limit(count).to_arrow()["number"].to_numpy()
+        found = query.select(["number", "_distance"]).limit(count).to_arrow()["number"].to_numpy()
         return np.sort(found)
 
 
