@@ -186,7 +186,8 @@ def test_a_search_that_makes_no_sense_is_refused(
 
 
 def test_a_photo_that_is_not_there_is_no_example(shelf: tuple[TestClient, dict[str, str]]) -> None:
-    refusal(shelf[0].post("/api/library/search", json={"photo": "0" * 32}), 404)
+    said = refusal(shelf[0].post("/api/library/search", json={"photo": "0" * 32}), 404)
+    assert said["code"] == "unknown_photo"
 
 
 def test_a_model_without_vectors_of_texts_says_so(client: TestClient) -> None:

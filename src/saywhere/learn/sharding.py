@@ -56,7 +56,10 @@ def largest_stack(model: nn.Module) -> list[nn.Module]:
     3
     """
     lists = [module for module in model.modules() if isinstance(module, nn.ModuleList) and len(module)]
-    return list(max(lists, key=_numbers)) if lists else []
+    if not lists:
+        return []
+    largest = max(lists, key=_numbers)
+    return list(largest)
 
 
 def _numbers(module: nn.Module) -> int:
