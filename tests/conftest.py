@@ -30,12 +30,14 @@ SLOW = (
     *("tests/reproduce/test_hint", "tests/reproduce/test_mitr", "tests/reproduce/test_scenes"),
     *("tests/reproduce/test_tracevlm", "tests/models/tracevlm/test_shipped_trace.py"),
     *("tests/reproduce/test_narrations", "tests/reproduce/test_patchioner", "tests/learn/test_processes.py"),
+    *("tests/learn/test_sharding.py", "tests/learn/test_dry_runs.py"),
     *("tests/learn/test_resume.py", "tests/learn/test_hint_task.py", "tests/engine/", "tests/test_reminder.py"),
     *("tests/index/", "tests/build/batch/", "tests/cli/test_library.py"),
     # Browsers and servers.
     *("tests/fuzz/", "tests/doors/test_server.py", "tests/doors/test_model_folders.py"),
     *(BROWSER_TESTS, "tests/reproduce/test_figures.py", "tests/studio/test_openapi.py", "tests/studio/test_command.py"),
     "tests/studio/test_database.py",
+    *("tests/studio/test_photo_library.py", "tests/vision/test_photo_reader.py"),
     # Java, pip, speech, weights of a real size, and drawings by the dozen.
     *("tests/metrics/test_captions_java.py", "tests/assets/", "tests/test_speech.py", "tests/vision/hub/"),
     *("tests/models/test_shipped_eye.py", "tests/models/test_eye_learning.py", "tests/models/test_photo_writing.py"),

@@ -60,7 +60,7 @@ MAY_IMPORT = {
         "plots",
         "build",
     },
-    "studio": {"core", "formats", "assets", "vision", "language", "models", "explain", "metrics", "plots"},
+    "studio": {"core", "formats", "assets", "vision", "language", "models", "explain", "index", "metrics", "plots"},
     "cli": {
         "core",
         "engine",

@@ -47,6 +47,15 @@ class NeverReady:
 
 
 @dataclass
+class DeadlySetup:
+    def setup(self) -> None:
+        os._exit(4)
+
+    def __call__(self, shard: int) -> int:
+        return shard
+
+
+@dataclass
 class Unsendable:
     def setup(self) -> None:
         pass

@@ -24,7 +24,7 @@ from saywhere.engine import (
     ShardError,
     open_engine,
 )
-from tests.engine.stages import NeverReady, Squared, Unsendable, sleep_long, threads, write_pid
+from tests.engine.stages import DeadlySetup, NeverReady, Squared, Unsendable, sleep_long, threads, write_pid
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -124,9 +124,17 @@ def test_a_result_that_cannot_leave_its_process_is_an_error_of_its_shard() -> No
         list(SeveralProcesses(1).map(Unsendable(), [1]))
 
 
-def test_a_worker_that_dies_is_told_with_its_shard(tmp_path: Path) -> None:
-    with pytest.raises(ShardError, match=r"15: its worker died \(exit code 3\)"):
-        list(SeveralProcesses(2).map(Squared(tmp_path), [1, 15, 2], Options(keep_errors=True)))
+def test_a_shard_that_kills_its_workers_is_named_and_the_rest_goes_on(tmp_path: Path) -> None:
+    found = list(SeveralProcesses(2).map(Squared(tmp_path), [1, 15, 2, 3], Options(keep_errors=True)))
+    assert found == [1, FailedShard("15", "3 workers died over it (exit code 3): out of memory, or killed?"), 4, 9]
+    assert _lines(tmp_path / "shards").count("15") == 3
+    with pytest.raises(ShardError, match="15: 3 workers died over it"):
+        list(SeveralProcesses(1).map(Squared(tmp_path), [15, 2]))
+
+
+def test_workers_that_die_before_they_are_ready_end_the_work() -> None:
+    with pytest.raises(ShardError, match=r"1: its worker died while it got ready \(exit code 4\)"):
+        list(SeveralProcesses(1).map(DeadlySetup(), [1, 2], Options(keep_errors=True)))
 
 
 def test_workers_compute_with_one_thread_and_this_process_as_before(monkeypatch: pytest.MonkeyPatch) -> None:

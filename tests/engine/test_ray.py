@@ -7,6 +7,7 @@ import warnings
 from collections.abc import Iterator
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 
 pytest.importorskip("ray.data")
@@ -18,6 +19,7 @@ from saywhere.engine import FailedShard, Options, ShardError
 from saywhere.engine.ray_data import NoCluster, RayData
 from tests.build.batch.kill_batch import contents, paint, run_tiny
 from tests.engine.stages import NeverReady, Squared
+from tests.vision import odd_reader
 
 ROOT = Path(__file__).resolve().parents[2]
 # Ray warns of itself, and leaves sockets to its own end.
@@ -75,6 +77,20 @@ def test_a_batch_on_two_nodes_writes_the_files_of_one_process(tmp_path: Path) ->
     run_tiny(tmp_path / "photos", tmp_path / "here")
     run_tiny(tmp_path / "photos", tmp_path / "there", RayData(workers=2))
     assert contents(tmp_path / "here") == contents(tmp_path / "there")
+
+
+def test_photos_that_crash_or_stall_the_decoder_are_rows_of_a_batch_that_goes_on(tmp_path: Path) -> None:
+    paint(tmp_path / "photos", 3)
+    (tmp_path / "photos" / "crash.jpg").write_bytes(odd_reader.CRASHING)
+    (tmp_path / "photos" / "slow.jpg").write_bytes(odd_reader.SLOW)
+    out = tmp_path / "out"
+    run_tiny(tmp_path / "photos", out, RayData(workers=1), odd_reader.__name__, odd_reader.TIMEOUT_S)
+    rows = [row for path in sorted(out.glob("*.parquet")) for row in pq.read_table(path).to_pylist()]
+    assert {row["key"]: row["error"] for row in rows if row["error"]} == {
+        "crash.jpg": "crashed what reads photos (signal 6)",
+        "slow.jpg": "takes more than 2 s to read",
+    }
+    assert len(rows) == 5
 
 
 def test_no_shards_and_no_sense(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,6 +17,7 @@ from PIL import Image
 pytest.importorskip("lancedb")
 
 from saywhere.core import InvalidFile, InvalidValue, Narrative, Trace, Utterance
+from saywhere.engine import FailedShard
 from saywhere.formats import localized_narratives
 from saywhere.index import Hit, Library, Query, Updated, narratives, search, seen, update
 from saywhere.index.library import About, begin
@@ -25,6 +27,7 @@ from saywhere.index.update import _only_writer, order_vectors
 from saywhere.models.patchioner.seer import Seer
 from saywhere.vision import Found
 from tests.models.patchioner_seeing import BOTTOM_RIGHT, LEFT, TOP_RIGHT, photo, seer
+from tests.vision import odd_reader
 
 ROOT = Path(__file__).resolve().parents[2]
 CAT, DOG, CUP = np.eye(3, dtype=np.float32)
@@ -95,6 +98,43 @@ def test_places_are_ranked_by_themselves_beside_others_and_along_a_trace(pets: P
     boxes = [{hit.photo: hit.box_xyxy for hit in hits}["more/green.png"] for hits in places]
     assert boxes[0] == TOP_RIGHT
     assert boxes[1] == BOTTOM_RIGHT
+
+
+def test_photos_that_crash_or_stall_the_decoder_are_kept_with_the_reason(
+    pets: Path, tiny: Seer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")]))
+    (pets / "crash.jpg").write_bytes(odd_reader.CRASHING)
+    (pets / "slow.jpg").write_bytes(odd_reader.SLOW)
+    odd = {"reader": odd_reader.__name__, "timeout_s": odd_reader.TIMEOUT_S}
+    assert update(pets, tiny, **odd) == Updated(new=7, failed=3)
+    failed = Library(pets).failed()
+    assert failed["crash.jpg"] == "crashed what reads photos (signal 6)"
+    assert failed["slow.jpg"] == "takes more than 2 s to read"
+    # They are not tried again until they change.
+    assert update(pets, tiny, **odd) == Updated(same=7, failed=3)
+
+
+class _Deadly:
+    """An engine whose workers die over parts with a photo of this name, as several processes say it."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def map(self, stage: Any, shards: Any, options: Any = None) -> Any:
+        stage.setup()
+        for shard in shards:
+            deadly = any(name == self.name for name, _ in shard)
+            yield FailedShard(options.name(shard), "3 workers died over it") if deadly else stage(shard)
+
+
+def test_of_a_part_over_which_workers_die_the_one_photo_is_named_and_the_others_are_kept(
+    pets: Path, tiny: Seer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(seen, "open_seeing", lambda _: tiny)
+    assert update(pets, tiny, engine=_Deadly("red.png")) == Updated(new=5, failed=2)
+    assert Library(pets).failed()["red.png"] == "3 workers died over it"
+    assert update(pets, tiny) == Updated(same=5, failed=2)
 
 
 def test_only_photos_with_a_word(pets: Path, tiny: Seer) -> None:

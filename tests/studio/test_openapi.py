@@ -85,6 +85,11 @@ OPERATIONS = [
     "GET /api/narratives/{narrative_id}/versions/{version_number}",
     "POST /api/narratives/{narrative_id}/versions/{version_number}/restore",
     "POST /api/transcriptions",
+    "GET /api/library",
+    "POST /api/library/refresh",
+    "POST /api/library/search",
+    "GET /api/library/file",
+    "POST /api/library/take",
     "GET /api/queue",
     "PUT /api/queue/{photo_id}/skip",
     "DELETE /api/queue/{photo_id}/skip",
@@ -107,6 +112,8 @@ OPERATIONS = [
     "GET /v1/models",
     "POST /v1/chat/completions",
 ]
+# This server's model has no vectors of texts, and it has no folder; test_photo_library has both.
+REFUSED = {"POST /api/library/refresh", "POST /api/library/search", "GET /api/library/file", "POST /api/library/take"}
 HEADERS = st.sampled_from(
     [{}, {}, {"Range": "bytes=0-3"}, {"Range": "bytes=999999999-"}, {"Range": "x"}, {"If-Match": "*"}]
 )
@@ -239,7 +246,7 @@ def test_no_request_breaks_the_server(server: Server, operation: str) -> None:
     assert statuses.total() >= CASES
     assert max(statuses) < 500
     # Something was done, too, and not everything refused.
-    assert min(statuses) < 300, statuses
+    assert (min(statuses) < 300) != (operation in REFUSED), statuses
 
 
 def test_the_server_still_works_after_all_that(server: Server) -> None:

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from saywhere import loading
-from saywhere.cli.batch_options import EngineName, RayAddress, Workers, chosen_engine
+from saywhere.cli.batch_options import EngineName, PhotoTimeout, RayAddress, Workers, chosen_engine
 from saywhere.cli.console import out, plain_table, rated, stages, tell_left_out
 from saywhere.cli.seeing import Model, opened
 from saywhere.core.errors import UnknownName
@@ -17,8 +17,8 @@ from saywhere.core.errors import UnknownName
 def batch(
     task: Annotated[str, typer.Argument(help="What to do: look, caption, narrate or ground.", show_default=False)],
     sources: Annotated[
-        list[Path],
-        typer.Argument(help="Folders, .tar (WebDataset), .parquet, or files of narratives.", show_default=False),
+        list[str],
+        typer.Argument(help="Folders, .tar, .parquet, by path or URL, or files of narratives.", show_default=False),
     ],
     output: Annotated[Path, typer.Option("--out", "-o", help="Folder for the results, as Parquet.")],
     photos: Annotated[Path | None, typer.Option(help="Folder of the photos of narratives.", metavar="DIR")] = None,
@@ -26,6 +26,7 @@ def batch(
     engine: EngineName = "local",
     workers: Workers = 0,
     address: RayAddress = "",
+    timeout: PhotoTimeout = 60.0,
     size: Annotated[int, typer.Option(min=1, help="Photos in each file of results.")] = 64,
     price: Annotated[float, typer.Option(min=0, help="What a machine costs an hour, for the report.")] = 0.0,
     machines: Annotated[int, typer.Option(min=1, help="How many machines work, for the report.")] = 1,
@@ -47,6 +48,7 @@ def batch(
             output,
             here,
             engine=chosen_engine(engine, workers, address),
+            timeout_s=timeout,
             photos=photos,
             size=size,
             progress=rated(show),

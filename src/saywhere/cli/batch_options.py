@@ -20,6 +20,10 @@ RayAddress = Annotated[
     str, typer.Option("--address", help="Ray cluster to use, such as auto or ray://head:10001; a local one by default.")
 ]
 
+PhotoTimeout = Annotated[
+    float, typer.Option("--timeout", min=0.1, metavar="SECONDS", help="Skip a photo that takes longer to read.")
+]
+
 
 def chosen_engine(name: str, workers: int, address: str) -> Engine:
     """The engine of this name."""

@@ -59,6 +59,24 @@ def memory(
         raise typer.Exit(1)
 
 
+@app.command("memory-index")
+def memory_index(
+    bank: Annotated[Path, typer.Argument(help="A memory bank: a .safetensors file.", show_default=False)],
+) -> None:
+    """Make an index beside a memory bank, so that a bank of millions is searched without reading all of it.
+
+    A model whose bank has one searches approximately; without its .lance folder, exactly.
+    """
+    from saywhere.models.patchioner.bank_file import open_bank
+    from saywhere.models.patchioner.bank_index import build_index
+
+    file = open_bank(bank, verify=True)
+    with stages() as progress:
+        folder = build_index(bank, file.vectors, file.sha256, progress)
+    size_mb = sum(one.stat().st_size for one in folder.rglob("*") if one.is_file()) / 1e6
+    out.print(f"{folder}: index of {len(file.sentences):,} sentences, {size_mb:,.1f} MB", markup=False)
+
+
 @app.command()
 def published(
     projection: Annotated[Path, typer.Option(help="Talk2DINO's projection: vitb_mlp_infonce.pth, or safetensors.")],

@@ -13,7 +13,7 @@ from rich.table import Table
 
 import saywhere
 from saywhere import loading
-from saywhere.cli.batch_options import EngineName, RayAddress, Workers, chosen_engine
+from saywhere.cli.batch_options import EngineName, PhotoTimeout, RayAddress, Workers, chosen_engine
 from saywhere.cli.console import err, out, rated, stages, tell_left_out
 from saywhere.cli.pointing import Pointing
 from saywhere.cli.seeing import AsJson, Model, busy, opened
@@ -39,6 +39,7 @@ def index(
     engine: EngineName = "local",
     workers: Workers = 0,
     address: RayAddress = "",
+    timeout: PhotoTimeout = 60.0,
 ) -> None:
     """Look at every photo of a folder once and keep what is needed to search them.
 
@@ -55,6 +56,7 @@ def index(
             folder=folder,
             narratives=narratives or (),
             engine=chosen_engine(engine, workers, address),
+            timeout_s=timeout,
             progress=rated(show),
         )
     library = Library(photos, folder)

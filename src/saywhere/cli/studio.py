@@ -45,6 +45,10 @@ def studio(
     videos: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Replay the video narratives of this file.")
     ] = None,
+    library: Annotated[
+        Path | None,
+        typer.Option("--library", "-l", metavar="DIR", help="Search the photos of this folder, not the shelf."),
+    ] = None,
     port: Port = 8765,
     host: Host = "127.0.0.1",
     token_file: TokenFile = None,
@@ -73,9 +77,14 @@ def studio(
         tuple(name or ()),
         photos=photos,
         videos=videos,
+        library=library,
         model=model,
     )
     loading.find(model)
+    if library is not None:
+        if not library.is_dir():
+            raise InvalidFile(library, "is not a folder of photos")
+        require("lancedb", needed_for="a library of photographs", extra="search")
     if photos is not None:
         take_photos(photos, settings)
     with bound(settings) as listening:

@@ -20,10 +20,13 @@ def train(
         bool, typer.Option("--plan", help="Only estimate computing, memory and GPU hours; train nothing.")
     ] = False,
     processes: Annotated[int, typer.Option(min=1, help="GPUs to plan for, each with a process.")] = 1,
+    items: Annotated[
+        int | None, typer.Option(min=1, help="Items of an epoch to plan for, if the data here are a sample of them.")
+    ] = None,
 ) -> None:
     """Train a model by a recipe. For several processes: torchrun --nproc-per-node N -m saywhere train …"""
     if plan:
-        _tell_plan(recipe, overrides or [], processes)
+        _tell_plan(recipe, overrides or [], processes, items)
         return
     from saywhere.learn import train as train_recipe
     from saywhere.learn.processes import leave_together
@@ -38,10 +41,10 @@ def train(
     leave_together()
 
 
-def _tell_plan(recipe: Path, overrides: list[str], processes: int) -> None:
+def _tell_plan(recipe: Path, overrides: list[str], processes: int, items: int | None) -> None:
     from saywhere.learn.estimate import GPUS, estimate
 
-    found = estimate(recipe, overrides, processes)
+    found = estimate(recipe, overrides, processes, items)
     table = plain_table()
     table.add_row("parameters", f"{found.parameters / 1e6:,.1f} million, {found.trainable / 1e6:,.1f} million learn")
     table.add_row("steps", f"{found.steps:,} of {found.batch_size:,} items, {found.items:,} items in an epoch")

@@ -7,7 +7,7 @@ import os
 import signal
 import threading
 import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -34,6 +34,9 @@ R = TypeVar("R")
 _WAIT_S = 2.0
 _WATCH_S = 1.0
 _END_S = 5.0
+_READY = "ready"
+TRIES = 3
+"""Workers that may die over one shard."""
 _THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
 
@@ -91,12 +94,13 @@ def _call(function: Callable[[], None] | None) -> None:
 
 
 class _Worker:
-    """A process that works on one task after another."""
+    """A process that works on one task after another. ready: whether the stage was set up in it."""
 
     def __init__(self, stage: Stage[Any, Any]) -> None:
         context = multiprocessing.get_context("spawn")
         self.connection, theirs = context.Pipe()
         self.task: ShardTask[Any, Any] | None = None
+        self.ready = False
         self._process = context.Process(target=_serve, args=(theirs, stage, os.getpid()), daemon=True)
         self._process.start()
         theirs.close()
@@ -105,15 +109,18 @@ class _Worker:
         self.task = task
         self.connection.send(task)
 
-    def take(self, task: ShardTask[Any, Any]) -> Outcome:
-        """What came of its task; one that died says so by its silence."""
-        self.task = None
+    def take(self) -> Any:
+        """What came of its task. None: nothing yet. _Died: it died, and says so by its silence."""
         try:
-            return task.number, self.connection.recv()
+            outcome = self.connection.recv()
         except (EOFError, ConnectionError):
             self._process.join(_END_S)
-            reason = f"its worker died (exit code {self._process.exitcode}): out of memory, or killed?"
-            return task.number, ShardError(task.name, reason)
+            return _Died(self._process.exitcode)
+        if outcome == _READY:
+            self.ready = True
+            return None
+        self.task = None
+        return outcome[0]
 
     def end(self) -> None:
         """At once, whatever it is doing: files are written whole or not at all."""
@@ -122,22 +129,44 @@ class _Worker:
         self.connection.close()
 
 
+@dataclass(frozen=True, slots=True)
+class _Died:
+    code: int | None
+
+    def error(self, task: ShardTask[Any, Any], *, ready: bool) -> ShardError:
+        said = f"(exit code {self.code}): out of memory, or killed?"
+        if not ready:
+            return ShardError(task.name, f"its worker died while it got ready {said}")
+        return ShardError(task.name, f"{TRIES} workers died over it {said}", bad_shard=True)
+
+
 def _elsewhere(work: Work[Any, Any], most: int, threads: int) -> Generator[Outcome, None, None]:
+    """A worker that dies is replaced, and its shard begun anew; over one that kills every worker, it is given up."""
     tasks = deque(work.waiting)
     workers: list[_Worker] = []
+    deaths: Counter[int] = Counter()
     try:
-        with _threads_of_new_processes(threads):
-            for _ in range(min(most, len(tasks))):
-                workers.append(_Worker(work.stage))
-                workers[-1].give(tasks.popleft())
-        while busy := {worker.connection: worker for worker in workers if worker.task is not None}:
+        while tasks or any(worker.task for worker in workers):
+            with _threads_of_new_processes(threads):
+                while tasks and len(workers) < most:
+                    workers.append(_Worker(work.stage))
+                    workers[-1].give(tasks.popleft())
+            busy = {worker.connection: worker for worker in workers if worker.task is not None}
             for connection in wait(list(busy), timeout=_WAIT_S):
                 worker = busy[connection]  # type: ignore[index]  # wait() gives back what it was given
-                if worker.task is not None:
-                    outcome = worker.take(worker.task)
-                    if tasks and not (isinstance(outcome[1], ShardError) and not outcome[1].bad_shard):
-                        worker.give(tasks.popleft())
-                    yield outcome
+                if (task := worker.task) is None or (result := worker.take()) is None:
+                    continue
+                if isinstance(result, _Died):
+                    worker.end()
+                    workers.remove(worker)
+                    deaths[task.number] += 1
+                    if worker.ready and deaths[task.number] < TRIES:
+                        tasks.appendleft(task)
+                        continue
+                    result = result.error(task, ready=worker.ready)
+                elif tasks and not (isinstance(result, ShardError) and not result.bad_shard):
+                    worker.give(tasks.popleft())
+                yield task.number, result
             _call(work.options.on_wait)
     finally:
         for worker in workers:
@@ -159,13 +188,14 @@ def _serve(connection: Connection, stage: Stage[Any, Any], parent: int) -> None:
             if not ready:
                 stage.setup()
                 ready = True
+                connection.send(_READY)
             outcome = task.run(stage)
         except Exception as error:  # noqa: BLE001 - whatever it is, it is told with its shard
             outcome = task.error(error, bad_shard=ready)
         try:
-            connection.send(outcome)
+            connection.send((outcome,))
         except (TypeError, AttributeError, ValueError) as error:
-            connection.send(task.error(error, bad_shard=False))
+            connection.send((task.error(error, bad_shard=False),))
 
 
 @contextmanager

@@ -28,12 +28,11 @@ from saywhere.engine.mapping import (
     in_order,
     plan,
 )
+from saywhere.engine.processes import TRIES
 
 S = TypeVar("S")
 R = TypeVar("R")
 _MOST_BLOCKS = 10_000
-_TRIES = 3
-"""Workers that may die over one shard."""
 
 
 class NoCluster(SaywhereError, ConnectionError):
@@ -117,8 +116,8 @@ class _Worker:
             if not self.ready:
                 self.stage.setup()
                 self.ready = True
-            if ray.get(self.begun.count.remote(task.number)) > _TRIES:
-                return ShardError(task.name, f"{_TRIES} workers died over it", bad_shard=True)
+            if ray.get(self.begun.count.remote(task.number)) > TRIES:
+                return ShardError(task.name, f"{TRIES} workers died over it", bad_shard=True)
             return task.run(self.stage)
         except Exception as error:  # noqa: BLE001 - whatever it is, it is told with its shard
             return task.error(error, bad_shard=self.ready)

@@ -9,7 +9,7 @@ import msgspec
 
 from saywhere.atomic import write_atomic
 from saywhere.core.errors import InvalidFile
-from saywhere.index.tables import PHOTOS, REGIONS, SAID, SOURCES, LibraryTables
+from saywhere.index.tables import PHOTOS, REGIONS, SAID, SOURCES, LibraryTables, working
 
 FOLDER = ".saywhere"
 """Of the tables, in the folder of the photos."""
@@ -56,6 +56,12 @@ class Library:
         rows = self.tables.columns(PHOTOS, ["name", "error"], "error is not null").to_pylist()
         return {row["name"]: row["error"] for row in sorted(rows, key=lambda row: str(row["name"]))}
 
+    def has(self, name: str) -> bool:
+        """Whether a photo of this name could be read."""
+        quoted = name.replace("'", "''")
+        with working(self.folder):
+            return bool(self.tables[PHOTOS].count_rows(f"name = '{quoted}' and error is null"))
+
     def sources(self) -> list[str]:
         """The files of narratives."""
         return sorted(self.tables.columns(SOURCES, ["path"])["path"].to_pylist())
@@ -64,6 +70,11 @@ class Library:
 def tables_folder(root: str | Path, folder: str | Path | None) -> Path:
     """Where the tables of a library are."""
     return Path(root) / FOLDER if folder is None else Path(folder)
+
+
+def is_library(folder: Path) -> bool:
+    """Whether somebody has begun a library in this folder."""
+    return (folder / _ABOUT).exists()
 
 
 def read_about(folder: Path) -> About:
@@ -84,7 +95,7 @@ def read_about(folder: Path) -> About:
 def begin(folder: Path, about: About) -> About:
     """Make a folder the place of a library, or see that it is one of the same vectors."""
     path = folder / _ABOUT
-    if not path.exists():
+    if not is_library(folder):
         with write_atomic(path) as file:
             file.write(msgspec.json.format(msgspec.json.encode(about)))
         return about

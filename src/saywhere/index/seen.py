@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
@@ -14,11 +14,15 @@ import saywhere
 from saywhere.core import Box, Frame, InvalidFile, InvalidValue, SaywhereError
 from saywhere.core.types import Floats32
 from saywhere.index.files import FileState, content_id
-from saywhere.vision import read_photo
+from saywhere.vision import photo_reader
+from saywhere.vision.photo_reader import PhotoReader
 from saywhere.vision.things import suppressed
 from saywhere.vision.view import View
 
 if TYPE_CHECKING:
+    from PIL import Image
+
+    from saywhere.models.patchioner.eyes import Eyes
     from saywhere.models.patchioner.look import SeerLook
     from saywhere.models.patchioner.seer import Seer
 
@@ -29,6 +33,22 @@ _SURE = 0.4
 _WINDOWS = ((0.5, 3), (1 / 3, 3))
 """Squares that may draw the eye: their side, and how many there are each way."""
 _APART, _MOST_WINDOWS = 0.2, 4
+
+
+class Seeing(Protocol):
+    """What a library needs of a model: a `Seer`, or one that is shared with others and waits its turn."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def eyes(self) -> Eyes: ...
+
+    def look(self, photo: Image.Image, image_id: str) -> SeerLook: ...
+
+    def texts(self, texts: Sequence[str]) -> Floats32:
+        """(n, d) vectors of length 1, in the space of regions."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,14 +96,19 @@ def image_id_of(name: str) -> str:
 class LookAtPhotos:
     """A stage for engines: some names of photos → a `SeenPhoto` of each. root: their folder. model: name or folder.
 
-    seer: that model, if it is open already; with other processes it is opened in each.
+    seer: that model, if it is open already; with other processes it is opened in each. timeout_s: for reading one
+    photo; reader: the module that reads them.
     """
 
     root: str
     model: str
-    seer: Seer | None = field(default=None, repr=False)
+    seer: Seeing | None = field(default=None, repr=False)
+    timeout_s: float = 60.0
+    reader: str = photo_reader.__name__
+    photos: PhotoReader | None = field(default=None, init=False, repr=False)
 
     def setup(self) -> None:
+        self.photos = PhotoReader(self.timeout_s, self.reader)
         if self.seer is None:
             self.seer = open_seeing(self.model)
 
@@ -100,16 +125,17 @@ class LookAtPhotos:
             state = FileState(state.size, state.mtime_ns, hashlib.sha256(content).hexdigest())
             if state.digest == digest:
                 return state
-            return look_at(name, state, self._opened().look(read_photo(content), name))
+            seer, photos = self._opened()
+            return look_at(name, state, seer.look(photos.read(content), name))
         except OSError as error:
             return SeenPhoto(name, state, f"cannot be read: {error.strerror or error}")
         except (InvalidFile, InvalidValue) as error:
             return SeenPhoto(name, state, error.reason)
 
-    def _opened(self) -> Seer:
-        if self.seer is None:
+    def _opened(self) -> tuple[Seeing, PhotoReader]:
+        if self.seer is None or self.photos is None:
             raise InvalidValue("stage", "has not been set up")
-        return self.seer
+        return self.seer, self.photos
 
 
 def open_seeing(model: str) -> Seer:

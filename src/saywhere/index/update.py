@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import numpy as np
 
@@ -17,12 +17,10 @@ from saywhere.engine import Engine, FailedShard, OneProcess, Options
 from saywhere.index.files import Changes, FileState, changes, content_id
 from saywhere.index.library import About, begin, tables_folder
 from saywhere.index.narratives import read_parts
-from saywhere.index.seen import LookAtPhotos, SeenPhoto, open_seeing
+from saywhere.index.seen import LookAtPhotos, Seeing, SeenPhoto, open_seeing
 from saywhere.index.tables import PHOTOS, REGIONS, SAID, SOURCES, LibraryTables, working
 from saywhere.provenance import sha256_of
-
-if TYPE_CHECKING:
-    from saywhere.models.patchioner.seer import Seer
+from saywhere.vision import photo_reader
 
 _AT_ONCE = 32
 """Photos that are looked at and written together: what a killed writer looks at again."""
@@ -50,17 +48,21 @@ class Updated:
 
 def update(
     root: str | Path,
-    model: str | Seer = "saywhere-base",
+    model: str | Seeing = "saywhere-base",
     *,
     folder: str | Path | None = None,
     narratives: Sequence[str | Path] = (),
     engine: Engine | None = None,
+    timeout_s: float = 60.0,
+    reader: str = photo_reader.__name__,
     progress: Progress | None = None,
 ) -> Updated:
     """Bring a library up to its folder of photos; the first time it is made.
 
     narratives: files of recorded narratives to take in; those taken in before stay until their file is gone. folder: of
     the tables, if not within `root`. engine: where photos are looked at. Killed at any time, the next call goes on.
+    timeout_s: a photo that takes longer to read is kept with that reason, and so is one that crashes what reads it, or
+    over which workers die. reader: the module that reads photos.
     """
     if not Path(root).is_dir():
         raise InvalidFile(root, "is not a folder of photos")
@@ -73,7 +75,11 @@ def update(
         tables = LibraryTables(home, seer.eyes.size, create=True)
         tables.recover()
         writer = _Writer(tables, Path(root), seer, progress)
-        done = writer.photos(model if isinstance(model, str) else seer.name, engine or OneProcess())
+        own = seer if engine is None or isinstance(engine, OneProcess) else None
+        stage = LookAtPhotos(
+            str(Path(root).absolute()), model if isinstance(model, str) else seer.name, own, timeout_s, reader
+        )
+        done = writer.photos(stage, engine or OneProcess())
         done = replace(done, **writer.narratives([Path(path) for path in narratives]))
         order_vectors(tables, progress)
         return replace(done, failed=tables[PHOTOS].count_rows("error is not null"))
@@ -94,27 +100,39 @@ def _only_writer(folder: Path) -> Iterator[None]:
 class _Writer:
     tables: LibraryTables
     root: Path
-    seer: Seer
+    seer: Seeing
     progress: Progress | None
 
-    def photos(self, model: str, engine: Engine) -> Updated:
+    def photos(self, stage: LookAtPhotos, engine: Engine) -> Updated:
         known = self._known()
         found = changes(self.root, {name: state for name, (_, state) in known.items()})
         self._forget(found, {name: number for name, (number, _) in known.items()})
-        own = self.seer if isinstance(engine, OneProcess) else None
-        stage = LookAtPhotos(str(self.root.absolute()), model, own)
         digests = [(name, known[name][1].digest if name in known else "") for name in found.looks]
         parts = [digests[first : first + _AT_ONCE] for first in range(0, len(digests), _AT_ONCE)]
         done = Updated(deleted=len(found.gone), same=found.same)
         self._tell("looking at photos", 0, len(digests))
         looked = 0
-        for part, seen in zip(parts, engine.map(stage, parts, Options(name=_name)), strict=True):
-            if isinstance(seen, FailedShard):  # the stage makes values of bad photos
-                raise InvalidFile(self.root, seen.reason)
-            done = self._keep(part, seen, known, done)
+        for part, seen in zip(parts, engine.map(stage, parts, _KEEPING), strict=True):
+            kept = self._one_by_one(part, stage, engine) if isinstance(seen, FailedShard) else seen
+            done = self._keep(part, kept, known, done)
             looked += len(part)
             self._tell("looking at photos", looked, len(digests))
         return done
+
+    def _one_by_one(
+        self, part: Sequence[tuple[str, str]], stage: LookAtPhotos, engine: Engine
+    ) -> list[SeenPhoto | FileState]:
+        """A part over which workers died: each photo by itself, so that the one that did it is known."""
+        seen: list[SeenPhoto | FileState] = []
+        alone = [[one] for one in part]
+        for [(name, _)], result in zip(alone, engine.map(stage, alone, _KEEPING), strict=True):
+            if isinstance(result, FailedShard):
+                path = self.root / name
+                state = replace(FileState.of(path), digest=sha256_of(path)) if path.exists() else FileState(0, 0)
+                seen.append(SeenPhoto(name, state, result.reason))
+            else:
+                seen += result
+        return seen
 
     def _known(self) -> dict[str, tuple[int, FileState]]:
         columns = ["id", "name", "size", "mtime_ns", "digest"]
@@ -216,6 +234,9 @@ def order_vectors(tables: LibraryTables, progress: Progress | None = None) -> No
 
 def _name(part: Sequence[tuple[str, str]]) -> str:
     return f"{part[0][0]} and {len(part) - 1} more" if len(part) > 1 else part[0][0]
+
+
+_KEEPING = Options(name=_name, keep_errors=True)
 
 
 def _photo_row(photo: SeenPhoto) -> dict[str, Any]:

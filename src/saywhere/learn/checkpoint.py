@@ -7,6 +7,9 @@ step-00000040/
     optimizer.json          its kind, parameters and settings
     trainer.json            step, best metric, recipe, versions, data fingerprint
     manifest.json           size and SHA-256 of each of these, written last
+
+Processes that hold a piece of the weights each may write them so: model-0-of-2.safetensors, model-1-of-2.safetensors
+(and the optimizer's) are pieces along the first axis of every tensor. Whoever reads them puts them together.
 """
 
 from __future__ import annotations
@@ -16,7 +19,7 @@ import json
 import os
 import re
 import shutil
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -80,7 +83,17 @@ def _write_files(part: Path, snapshot: Snapshot) -> None:
     if snapshot.ema is not None:
         tensors["ema"] = snapshot.ema
     for name, named in tensors.items():
-        save_file(_without_shared_memory(named), part / f"{name}.safetensors")
+        write_tensors(part / f"{name}.safetensors", named)
+    write_about(part, snapshot)
+
+
+def write_tensors(path: Path, named: Mapping[str, Tensor]) -> None:
+    """One file of a checkpoint."""
+    save_file(_without_shared_memory(named), path)
+
+
+def write_about(part: Path, snapshot: Snapshot) -> None:
+    """What is not tensors, and last of all the manifest of all files that are there."""
     for name, value in {"optimizer": snapshot.optimizer_about, "trainer": snapshot.trainer}.items():
         (part / f"{name}.json").write_text(json.dumps(value, indent=1), encoding="utf-8")
     files = {path.name: {"bytes": path.stat().st_size, "sha256": sha256_of(path)} for path in sorted(part.iterdir())}
@@ -112,6 +125,44 @@ def _sync(path: Path) -> None:
         os.close(handle)
 
 
+def put_in_place(part: Path, target: Path) -> None:
+    """Let a finished checkpoint appear under its name, instead of another that may be there."""
+    replaced = part.with_name(f"{part.name}.old.part")
+    if target.exists():
+        target.rename(replaced)
+    part.rename(target)
+    _sync(target.parent)
+    shutil.rmtree(replaced, ignore_errors=True)
+
+
+def pieces_of(names: Sequence[str], present: Collection[str]) -> list[str]:
+    """Names of files, each replaced by those of its pieces if processes wrote one each.
+
+    >>> pieces_of(["model.safetensors", "trainer.json"], ["model-1-of-2.safetensors", "trainer.json"])
+    ['model-0-of-2.safetensors', 'model-1-of-2.safetensors', 'trainer.json']
+    """
+    found = []
+    for name in names:
+        stem, _, ending = name.partition(".")
+        counts = {
+            int(one[1]) for one in (re.fullmatch(rf"{stem}-\d+-of-(\d+)\.{ending}", two) for two in present) if one
+        }
+        size = max(counts, default=0)
+        found += [f"{stem}-{rank}-of-{size}.{ending}" for rank in range(size)] or [name]
+    return found
+
+
+def read_pieces(path: Path, stem: str) -> dict[str, Tensor]:
+    """The tensors of a checkpoint, put together if processes wrote a piece each."""
+    files = pieces_of([f"{stem}.safetensors"], [one.name for one in path.iterdir()])
+    parts = [load_file(path / name) for name in files]
+    # What only the first wrote is not spread over the processes.
+    return {
+        name: torch.cat([part[name] for part in parts]) if len(parts) > 1 and name in parts[1] else tensor
+        for name, tensor in parts[0].items()
+    }
+
+
 def step_of(path: Path) -> int:
     """The step after which a checkpoint was made, told by its folder's name."""
     match = _NAME.fullmatch(path.name)
@@ -136,7 +187,7 @@ def verify_checkpoint(path: Path) -> None:
         raise InvalidFile(path, f"the checkpoint has no {MANIFEST}") from error
     except (ValueError, TypeError, KeyError, AttributeError) as error:
         raise InvalidFile(path, f"the checkpoint's {MANIFEST} is damaged: {error}") from error
-    for name in sorted({*expected, *_NEEDED}):
+    for name in sorted({*expected, *pieces_of(_NEEDED, expected)}):
         if name not in expected or not (path / name).is_file():
             raise InvalidFile(path, f"the checkpoint has no {name}")
         size, digest = expected[name]
@@ -165,9 +216,9 @@ def load_checkpoint(path: Path) -> Snapshot:
     verify_checkpoint(path)
     ema = path / "ema.safetensors"
     return Snapshot(
-        model=load_file(path / "model.safetensors"),
+        model=read_pieces(path, "model"),
         ema=load_file(ema) if ema.exists() else None,
-        optimizer=load_file(path / "optimizer.safetensors"),
+        optimizer=read_pieces(path, "optimizer"),
         optimizer_about=json.loads((path / "optimizer.json").read_text(encoding="utf-8")),
         trainer=read_trainer(path),
     )

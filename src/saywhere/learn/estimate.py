@@ -7,6 +7,7 @@ micro-batch. Hours follow from a GPU's peak and the share of it that trainings u
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import islice
@@ -17,7 +18,7 @@ import torch
 from torch import Tensor
 from torch.utils.flop_counter import FlopCounterMode
 
-from saywhere.learn.batches import Plan, micro_batches_of
+from saywhere.learn.batches import micro_batches_of
 from saywhere.learn.processes import Processes
 from saywhere.learn.randomness import generator_for, preserved_global_rng, seed_globals
 from saywhere.learn.recipe import Recipe
@@ -52,7 +53,8 @@ GPUS = {
 class TrainingCost:
     """What a recipe costs. items: of an epoch. batch_size: items of a step. micro_batch: items at a time on each GPU.
 
-    flops_per_item: forward and backward. state_bytes: weights, gradients, moments and moving average, on each GPU.
+    flops_per_item: forward and backward. state_bytes: weights, gradients, moments and moving average, on each GPU; a
+        part of them if they are spread over the GPUs, where the layers that compute are whole for a moment.
     activation_bytes: kept for the backward pass of a micro-batch. share: of a GPU's peak that is taken to be reached.
     half: whether it computes in half precision. measured: items that were tried.
     """
@@ -84,13 +86,17 @@ class TrainingCost:
         return self.state_bytes + self.activation_bytes <= _SPARE * gpu.gib * 2**30
 
 
-def estimate(recipe: Recipe | str | Path, overrides: Sequence[str] = (), processes: int = 1) -> TrainingCost:
-    """What a recipe costs on so many processes. Its data must be there; nothing is written."""
+def estimate(
+    recipe: Recipe | str | Path, overrides: Sequence[str] = (), processes: int = 1, items_per_epoch: int | None = None
+) -> TrainingCost:
+    """What a recipe costs on so many processes. Its data must be there, or a sample of them: items_per_epoch says how
+    many there will be. Nothing is written."""
     recipe = recipe.with_overrides(overrides) if isinstance(recipe, Recipe) else load_recipe(recipe, overrides)
     task = make_task(recipe)
     items, settings = task.train_items(), recipe.train
-    plan = Plan.of(items, settings, recipe.seed)
-    whole = tuple(range(min(settings.batch_size, len(items))))
+    count = items_per_epoch or len(items)
+    steps_per_epoch = math.ceil(count / min(settings.batch_size, count))
+    whole = tuple(range(min(settings.batch_size, count)))
     first = micro_batches_of(0, whole, Processes(0, processes), settings.accumulate)[0]
     tried = _first(items, min(len(first.indices), _MOST_MEASURED))
     with preserved_global_rng():
@@ -101,15 +107,16 @@ def estimate(recipe: Recipe | str | Path, overrides: Sequence[str] = (), process
     learnt = sum(count for count, learns in sizes if learns)
     averages = 1 if settings.ema_decay is not None else 0
     half = settings.precision != "fp32"
+    spread = processes if settings.shard else 1
     return TrainingCost(
-        items=len(items),
+        items=count,
         batch_size=settings.batch_size,
-        steps=recipe.total_steps(plan.steps_per_epoch),
+        steps=recipe.total_steps(steps_per_epoch),
         micro_batch=len(first.indices),
         parameters=sum(count for count, _ in sizes),
         trainable=learnt,
         flops_per_item=flops / len(tried),
-        state_bytes=_BYTES * (sum(count for count, _ in sizes) + (1 + _MOMENTS + averages) * learnt),
+        state_bytes=_BYTES * (sum(count for count, _ in sizes) + (1 + _MOMENTS + averages) * learnt) // spread,
         # Half precision keeps half as much, about: norms and losses stay as they are.
         activation_bytes=kept / len(tried) * len(first.indices) * (0.5 if half else 1),
         half=half,

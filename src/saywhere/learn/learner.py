@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor, nn
 
-from saywhere.core.errors import InvalidValue
+from saywhere.core.errors import InvalidFile, InvalidValue
 from saywhere.learn.batches import LoadedMicroBatch, to_device
 from saywhere.learn.checkpoint import Snapshot, digest_tensors, frozen_parameters, load_weights
 from saywhere.learn.ema import MovingAverage
@@ -22,6 +22,13 @@ from saywhere.learn.processes import Processes
 from saywhere.learn.randomness import generator_for, seed_globals
 from saywhere.learn.recipe import Train
 from saywhere.learn.task import Task
+
+if TYPE_CHECKING:
+    from saywhere.learn.sharding import ModelInPieces
+
+
+_Part = tuple[LoadedMicroBatch, Any, dict[str, float]]
+"""A micro-batch, on its device, and its shares of the terms of the loss."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +60,13 @@ class Learner:
     ) -> None:
         self._task, self._settings, self._seed, self._processes = task, settings, seed, processes
         self.model = model.to(processes.device)
+        self._pieces: ModelInPieces | None = None
+        if settings.shard and processes.size > 1:
+            from saywhere.learn.sharding import in_pieces
+
+            # Their digests are those of whole tensors.
+            self._frozen_sha256, self._frozen = _frozen_digest(model), frozenset(frozen_parameters(model))
+            self._pieces = in_pieces(self.model, processes)
         self.optimizer = make_optimizer(self.model, settings)
         self.scaler = scaler
         self.ema = (
@@ -68,13 +82,26 @@ class Learner:
         """The model to validate and to ship: the moving average if there is one."""
         return self.ema.model if self.ema is not None else self.model
 
+    @property
+    def is_sharded(self) -> bool:
+        """Whether every process holds a piece of the weights, so that all must save and validate together."""
+        return self._pieces is not None
+
+    def validated(self, validate: Callable[[Processes], dict[str, float]]) -> dict[str, float]:
+        """What a validation gives, told which processes share it: those of a model in pieces validate everything."""
+        if self._pieces is None:
+            return validate(self._processes)
+        alone = Processes(device=self._processes.device)
+        return self._pieces(lambda: validate(alone))  # type: ignore[no-any-return]  # a module's call has no types
+
     def train_step(self, micro_batches: Sequence[LoadedMicroBatch], step: int, lr: float) -> StepResult:
         """Make one step. step: from 0. Raises TrainingDiverged, with the weights as before, if a number is lost."""
         self.model.train()
         self.optimizer.zero_grad(set_to_none=True)
         batches = [to_device(loaded.batch, self._processes.device) for loaded in micro_batches]
         totals: dict[str, Tensor] = {}
-        for loaded, batch, shares in zip(micro_batches, batches, self._shares(micro_batches, batches), strict=True):
+        parts = list(zip(micro_batches, batches, self._shares(micro_batches, batches), strict=True))
+        for loaded, batch, shares in parts + self._for_nothing(parts):
             for name, value in self._backward(loaded, batch, shares).items():
                 totals[name] = totals[name] + value if name in totals else value
         losses = self._over_processes(totals)
@@ -83,6 +110,17 @@ class Learner:
         self._exchange_gradients()
         grad_norm = self._update(step, lr, losses)
         return StepResult(losses, grad_norm)
+
+    def _for_nothing(self, parts: list[_Part]) -> list[_Part]:
+        """Processes that hold a model in pieces compute in step: one with fewer micro-batches than another computes its
+        last again, with no share in the loss."""
+        if self._pieces is None:
+            return []
+        counts = torch.zeros(self._processes.size, device=self._processes.device)
+        counts[self._processes.rank] = len(parts)
+        self._processes.all_reduce(counts)
+        loaded, batch, shares = parts[-1]
+        return [(loaded, batch, dict.fromkeys(shares, 0.0))] * (int(counts.max()) - len(parts))
 
     def _shares(self, micro_batches: Sequence[LoadedMicroBatch], batches: Sequence[Any]) -> list[dict[str, float]]:
         """For each micro-batch, its shares of the terms of the loss; empty if the loss is of the whole batch alone."""
@@ -112,7 +150,7 @@ class Learner:
         seed_globals(self._seed, "noise", micro_batch.step, micro_batch.number)
         generator = generator_for(self._seed, "losses", micro_batch.step, micro_batch.number, device=device)
         with autocast(self._settings.precision, device):
-            losses = dict(self._task.losses(self.model, batch, generator))
+            losses = self._losses(batch, generator)
         _check_losses(losses)
         weighted = {name: value * shares.get(name, micro_batch.weight) for name, value in losses.items()}
         if shares:
@@ -121,6 +159,12 @@ class Learner:
         objective = weighted["loss"]
         (self.scaler.scale(objective) if self.scaler is not None else objective).backward()  # type: ignore[no-untyped-call]
         return {name: value.detach() for name, value in weighted.items()}
+
+    def _losses(self, batch: Any, generator: torch.Generator) -> dict[str, Tensor]:
+        def compute() -> dict[str, Tensor]:
+            return dict(self._task.losses(self.model, batch, generator))
+
+        return compute() if self._pieces is None else self._pieces(compute)
 
     def _check_sum(self, losses: Mapping[str, Tensor], shares: Mapping[str, float]) -> None:
         if self._sum_checked:
@@ -139,7 +183,7 @@ class Learner:
 
     @functools.cached_property
     def _frozen_sha256(self) -> str:
-        return digest_tensors(frozen_parameters(self.model))
+        return _frozen_digest(self.model)
 
     @property
     def _number_type(self) -> torch.dtype:
@@ -152,7 +196,7 @@ class Learner:
         return dict(zip(totals, values.tolist(), strict=True))
 
     def _exchange_gradients(self) -> None:
-        if self._processes.size == 1:
+        if self._processes.size == 1 or self._pieces is not None:
             return
         has = torch.tensor([float(p.grad is not None) for p in self._parameters], device=self._processes.device)
         self._processes.all_reduce(has)
@@ -166,10 +210,11 @@ class Learner:
         """Clip and apply the gradients; their norm before clipping."""
         if self.scaler is not None:
             self.scaler.unscale_(self.optimizer)
-        gradients = [parameter.grad for parameter in self._parameters if parameter.grad is not None]
-        grad_norm = gradient_norm(gradients)
+        gradients = [self._own(parameter.grad) for parameter in self._parameters if parameter.grad is not None]
+        pieces = self._processes if self._pieces is not None else Processes()
+        grad_norm = gradient_norm(gradients, pieces)
         self._check_norm(step, grad_norm, losses)
-        clip(gradients, self._settings.clip_value, self._settings.clip_norm)
+        clip(gradients, self._settings.clip_value, self._settings.clip_norm, pieces)
         for group in self.optimizer.param_groups:
             group["lr"] = lr * group["lr_ratio"]
         if self.scaler is not None:
@@ -191,12 +236,29 @@ class Learner:
 
     def is_finite(self) -> bool:
         """Whether all weights and buffers are numbers."""
-        tensors = [t for t in self.model.state_dict().values() if t.is_floating_point()]
-        return all(bool(torch.isfinite(tensor).all()) for tensor in tensors)
+        tensors = [self._own(t) for t in self.model.state_dict().values() if t.is_floating_point()]
+        lost = torch.tensor([float(not all(bool(torch.isfinite(tensor).all()) for tensor in tensors))])
+        if self._pieces is not None:
+            lost = lost.to(self._processes.device)
+            self._processes.all_reduce(lost)
+        return not bool(lost.item())
 
-    def snapshot(self, trainer: Mapping[str, Any], *, trainable_only: bool = False) -> Snapshot:
-        """All that has to be saved; `trainer` is added to. trainable_only: without frozen parameters."""
+    def _own(self, tensor: Tensor) -> Tensor:
+        """What this process holds of a tensor."""
+        if self._pieces is None:
+            return tensor
+        from saywhere.learn.sharding import local
+
+        return local(tensor)
+
+    def snapshot(
+        self, trainer: Mapping[str, Any], *, trainable_only: bool = False, in_pieces: bool = False
+    ) -> Snapshot:
+        """All that has to be saved; `trainer` is added to. trainable_only: without frozen parameters. in_pieces: of a
+        model in pieces, this process's; else it is put together, which all processes must do, on the first."""
         tensors, about = optimizer_tensors(self.optimizer)
+        if self._pieces is not None:
+            return self._snapshot_of_pieces(tensors, about, trainer, trainable_only, in_pieces)
         scaler = self.scaler.state_dict() if self.scaler is not None else None
         kept = {name for name in self.model.state_dict() if not (trainable_only and name in self._frozen)}
         model, ema = (
@@ -206,8 +268,37 @@ class Learner:
         frozen = {"frozen_sha256": self._frozen_sha256} if trainable_only else {}
         return Snapshot(model or {}, ema, tensors, about, {**trainer, **frozen, "scaler": scaler})
 
+    def _snapshot_of_pieces(
+        self,
+        tensors: Mapping[str, Tensor],
+        about: Mapping[str, Any],
+        trainer: Mapping[str, Any],
+        trainable_only: bool,
+        in_pieces: bool,
+    ) -> Snapshot:
+        from saywhere.learn.sharding import collected
+
+        own = {
+            name: tensor
+            for name, tensor in self.model.state_dict().items()
+            if not (trainable_only and name in self._frozen)
+        }
+        model, moments = (collected(one, self._processes, pieces=in_pieces) for one in (own, tensors))
+        frozen = {"frozen_sha256": self._frozen_sha256} if trainable_only else {}
+        return Snapshot(model, None, moments, about, {**trainer, **frozen, "scaler": None})
+
     def restore(self, snapshot: Snapshot, source: object) -> None:
         """Take all of it back."""
+        if self._pieces is not None:
+            from saywhere.learn.sharding import load_pieces, moments_in_pieces
+
+            if snapshot.frozen_sha256 not in (None, self._frozen_sha256):
+                reason = "was trained on other frozen parameters than this model has"
+                raise InvalidFile(source, reason, "use the same base")
+            load_pieces(self.model, snapshot.model, source, self._frozen if snapshot.frozen_sha256 else ())
+            moments = moments_in_pieces(snapshot.optimizer, dict(self.model.named_parameters()))
+            restore_optimizer(self.optimizer, moments, snapshot.optimizer_about, source)
+            return
         load_weights(self.model, snapshot.model, source, snapshot.frozen_sha256)
         if self.ema is not None and snapshot.ema is not None:
             frozen = frozen_parameters(self.model) if snapshot.frozen_sha256 else {}
@@ -217,23 +308,39 @@ class Learner:
             self.scaler.load_state_dict(snapshot.trainer["scaler"])
 
 
-def gradient_norm(gradients: Sequence[Tensor]) -> float:
-    """The length of all gradients as one vector."""
-    if not gradients:
-        return 0.0
-    return float(torch.linalg.vector_norm(torch.stack([torch.linalg.vector_norm(g.float()) for g in gradients])))
+_ALONE = Processes()
 
 
-def clip(gradients: Sequence[Tensor], largest_value: float | None, largest_norm: float | None) -> None:
+def gradient_norm(gradients: Sequence[Tensor], pieces: Processes = _ALONE) -> float:
+    """The length of all gradients as one vector. pieces: the processes over which they are spread."""
+    norms = [torch.linalg.vector_norm(g.float()) for g in gradients]
+    norm = torch.linalg.vector_norm(torch.stack(norms)) if norms else torch.zeros((), device=pieces.device)
+    if pieces.size == 1:
+        return float(norm)
+    squares = norm.square()[None]
+    pieces.all_reduce(squares)
+    return math.sqrt(float(squares))
+
+
+def clip(
+    gradients: Sequence[Tensor],
+    largest_value: float | None,
+    largest_norm: float | None,
+    pieces: Processes = _ALONE,
+) -> None:
     """Bound each element, then the whole gradient's length, in place."""
     if largest_value is not None:
         for gradient in gradients:
             gradient.clamp_(-largest_value, largest_value)
     if largest_norm is not None:
-        norm = gradient_norm(gradients)
+        norm = gradient_norm(gradients, pieces)
         if norm > largest_norm:
             for gradient in gradients:
                 gradient.mul_(largest_norm / norm)
+
+
+def _frozen_digest(model: nn.Module) -> str:
+    return digest_tensors(frozen_parameters(model))
 
 
 def _check_losses(losses: Mapping[str, Tensor]) -> None:

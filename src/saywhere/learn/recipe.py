@@ -30,6 +30,7 @@ _FREE_ON_RESUME = (
     "train.device",
     "train.init_from",
     "train.num_threads",
+    "train.shard",
     "train.workers",
 )
 _LENGTH = ("train.epochs", "train.steps")
@@ -54,7 +55,8 @@ class Train(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     then of the whole gradient's length. ema_decay: keep a moving average of the weights, and validate that one;
     ema_warmup: step t (from 1) averages with min(ema_decay, (1 + t) / (10 + t)), so that a short run forgets its start.
     init_from: a run, a checkpoint or a safetensors file whose weights to start with. groups: modules with another
-    rate or decay. decay_norms_and_biases: whether weight decay is also for parameters that are no matrices.
+    rate or decay. decay_norms_and_biases: whether weight decay is also for parameters that are no matrices. shard:
+    spread weights, gradients and moments over the processes (FSDP), for networks that are too large for one GPU.
     """
 
     batch_size: _Count
@@ -78,10 +80,13 @@ class Train(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     device: Literal["auto", "cpu", "cuda", "mps"] = "auto"
     num_threads: _Count | None = None
     init_from: Path | None = None
+    shard: bool = False
 
     def __post_init__(self) -> None:
         if (self.epochs is None) == (self.steps is None):
             raise ValueError("give either epochs or steps")
+        if self.shard and (self.ema_decay is not None or self.precision == "fp16"):
+            raise ValueError("shard goes neither with ema_decay nor with precision fp16")
 
 
 class Validate(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -118,12 +123,14 @@ class Checkpointing(Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
     """every_steps, every_epochs: one of them; each epoch if neither. keep: the newest so many stay, and the best.
 
     trainable_only: leave out frozen parameters, which the task builds anew; a digest tells whether they are the same.
+    sharded: with train.shard, every process writes its own piece of weights and moments; else the first writes all.
     """
 
     every_steps: _Count | None = None
     every_epochs: _Count | None = None
     keep: _Count = 2
     trainable_only: bool = False
+    sharded: bool = False
 
     def __post_init__(self) -> None:
         if self.every_steps is not None and self.every_epochs is not None:

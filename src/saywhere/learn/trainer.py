@@ -15,6 +15,7 @@ from torch import nn
 from saywhere.core.errors import UnknownName
 from saywhere.learn.batches import Plan, load_steps
 from saywhere.learn.checkpoint import newest_intact, remove_old, save_checkpoint
+from saywhere.learn.checkpoint_pieces import save_pieces
 from saywhere.learn.errors import TrainingDiverged
 from saywhere.learn.interruption import Interruption
 from saywhere.learn.learner import Learner
@@ -129,7 +130,8 @@ class Trainer:
     def _validate(self, *, counts: bool) -> bool:
         """Measure and tell; whether it is the best so far. counts: whether it may be the best, or costs patience."""
         started = time.perf_counter()
-        metrics = measure(self._task, self.learner.eval_model, self.recipe.seed, self.state.step, self._processes)
+        model, seed, step = self.learner.eval_model, self.recipe.seed, self.state.step
+        metrics = self.learner.validated(lambda processes: measure(self._task, model, seed, step, processes))
         state, rules = self.state, self.recipe.validate
         if rules.metric is not None and rules.metric not in metrics:
             raise UnknownName("validation metric", rules.metric, metrics)
@@ -161,17 +163,23 @@ class Trainer:
         """Write a checkpoint unless nothing has changed, and remove those too old to keep."""
         best_step = self.state.best.step if self.state.best is not None else None
         path = self._write_checkpoint()
-        if path is not None:
+        if path is not None and self._processes.is_main:
             remove_old(self._folder, self.recipe.checkpoint.keep, best_step)
         return path
 
     def _write_checkpoint(self) -> Path | None:
-        if not self._processes.is_main or self._saved == self.state:
+        together = self.learner.is_sharded
+        if not (self._processes.is_main or together) or self._saved == self.state:
             return None
         self._before_save()
         trainer = {"state": msgspec.to_builtins(self.state), **self._about}
-        snapshot = self.learner.snapshot(trainer, trainable_only=self.recipe.checkpoint.trainable_only)
-        path = save_checkpoint(self._folder, self.state.step, snapshot)
+        rules = self.recipe.checkpoint
+        snapshot = self.learner.snapshot(trainer, trainable_only=rules.trainable_only, in_pieces=rules.sharded)
+        path = self._folder / f"step-{self.state.step:08d}"
+        if together and rules.sharded:
+            save_pieces(self._folder, self.state.step, snapshot, self._processes)
+        elif self._processes.is_main:
+            path = save_checkpoint(self._folder, self.state.step, snapshot)
         self._saved = self.state
         self._emit(Saved(step=self.state.step, path=str(path)))
         return path

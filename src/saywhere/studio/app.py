@@ -29,6 +29,7 @@ from saywhere.studio import (
     routes_describing,
     routes_edit,
     routes_exchange,
+    routes_library,
     routes_narratives,
     routes_people,
     routes_photos,
@@ -41,6 +42,7 @@ from saywhere.studio import (
 )
 from saywhere.studio.collect_desk import CollectDesk
 from saywhere.studio.jobs import Jobs
+from saywhere.studio.library import PhotoLibrary
 from saywhere.studio.looks import LookService, Worker
 from saywhere.studio.messages import ModelFacts, StatusReply, TranscriptionFacts
 from saywhere.studio.narratives import NarrativeStore
@@ -73,6 +75,7 @@ def create_app(settings: StudioSettings, seer: Model | None = None, recogniser: 
     @asynccontextmanager
     async def running(_: FastAPI) -> AsyncIterator[None]:
         studio.looks.open()
+        studio.library.open()
         yield
         await _close(studio)
 
@@ -82,6 +85,7 @@ def create_app(settings: StudioSettings, seer: Model | None = None, recogniser: 
         routes_narratives,
         routes_edit,
         routes_exchange,
+        routes_library,
         routes_transcription,
         routes_queue,
         routes_videos,
@@ -130,7 +134,7 @@ def create_people_app(settings: StudioSettings, recogniser: Recogniser | None = 
 
 async def _close(studio: Studio) -> None:
     await studio.jobs.close()
-    for closing in (studio.looks, studio.decoder, studio.aligner, studio.listener, studio.people.log):
+    for closing in (studio.library, studio.looks, studio.decoder, studio.aligner, studio.listener, studio.people.log):
         closing.close()
 
 
@@ -171,19 +175,23 @@ def _studio(settings: StudioSettings, seer: Model | None, recogniser: Recogniser
     photos = PhotoStore(settings.folder / "photos", limits)
     narratives = NarrativeStore(settings.folder / "narratives")
     load: Callable[[], Model] = partial(_warm, settings.model) if seer is None else lambda: seer
+    photos = PhotoStore(settings.folder / "photos", limits)
+    narratives = NarrativeStore(settings.folder / "narratives")
+    looks = LookService(settings.model if seer is None else seer.name, load, limits)
     return Studio(
         settings,
         photos,
         narratives,
         SkipStore(settings.folder / "skipped.json"),
         VideoStore(settings.videos),
-        LookService(settings.model if seer is None else seer.name, load, limits),
+        looks,
         Jobs(limits.jobs, limits.listeners),
         Worker("decoder", limits.photo_queue),
         Worker("aligner", limits.photo_queue),
         Worker("listener", limits.photo_queue),
         Transcriber(recogniser),
         PeopleDesk(settings.folder, narratives, photos),
+        PhotoLibrary(settings.library, settings.folder / "library", looks, photos, narratives),
     )
 
 

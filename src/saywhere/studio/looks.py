@@ -130,7 +130,15 @@ class LookService:
 
     async def skills(self) -> tuple[str, ...]:
         """What the model can do, once it is there."""
-        return await self._answer(lambda: self._loaded_model().skills)
+        return await self.use(lambda model: model.skills)
+
+    async def use(self, task: Callable[[Model], T]) -> T:
+        """Something for the model itself, in turn with all others; 429 if the line is full."""
+        return await self._answer(lambda: task(self._loaded_model()))
+
+    def begin(self, task: Callable[[Model], T]) -> Future[T]:
+        """The same for work in the background: it waits its turn however long the line is, and takes nobody's place."""
+        return self._worker.begin(lambda: task(self._loaded_model()))
 
     async def look(self, key: str, read: Callable[[], PhotoLike]) -> LookReport:
         """Look at a photo, if that was not done lately."""
@@ -183,8 +191,8 @@ class LookService:
             telling.cancel()
 
     async def look_in_turn(self, key: str, read: Callable[[], PhotoLike]) -> None:
-        """Look for a job: it waits its turn however long the line is, and takes nobody's place."""
-        await asyncio.wrap_future(self._worker.begin(lambda: self._cache.get(key) or self._look(key, read)))
+        """Look for a job."""
+        await asyncio.wrap_future(self.begin(lambda _: self._cache.get(key) or self._look(key, read)))
 
     def forget(self, key: str) -> None:
         """Drop what was seen of a photo, and what was said about it."""

@@ -134,6 +134,9 @@ class PhotoStore:
     def __len__(self) -> int:
         return len(self._photos)
 
+    def __contains__(self, photo_id: str) -> bool:
+        return photo_id in self._photos
+
     def add(self, data: bytes, name: str) -> PhotoInfo:
         """Keep a photo. One that is here already is not kept twice, and keeps its first name."""
         source = hashlib.sha256(data).hexdigest()

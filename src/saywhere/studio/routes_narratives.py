@@ -51,7 +51,9 @@ def check_wav(request: Request) -> None:
 def add_narrative(sent: NarrativeSent, studio: TheStudio) -> NarrativeReply:
     """Keep a narrative."""
     studio.photos.get(sent.photo)
-    return NarrativeReply.model_validate(studio.narratives.create(sent.record()))
+    kept = studio.narratives.create(sent.record())
+    studio.library.changed()
+    return NarrativeReply.model_validate(kept)
 
 
 @router.get("", responses=errors())
@@ -73,13 +75,16 @@ def replace_narrative(narrative_id: NarrativePath, sent: NarrativeSent, studio: 
         raise InvalidValue("id", f"is {sent.id}, but the address says {narrative_id}")
     studio.narratives.get(narrative_id)
     studio.photos.get(sent.photo)
-    return NarrativeReply.model_validate(studio.narratives.replace(narrative_id, sent.record()))
+    kept = studio.narratives.replace(narrative_id, sent.record())
+    studio.library.changed()
+    return NarrativeReply.model_validate(kept)
 
 
 @router.delete("/{narrative_id}", status_code=204, responses=errors(404))
 def delete_narrative(narrative_id: NarrativePath, studio: TheStudio) -> None:
     """Delete a narrative and its audio."""
     studio.narratives.delete(narrative_id)
+    studio.library.changed()
 
 
 @router.put("/{narrative_id}/audio", responses=errors(404, 415), openapi_extra=SOUND)
@@ -115,7 +120,9 @@ async def align(narrative_id: NarrativePath, studio: TheStudio, _: Nothing | Non
         return studio.narratives.replace(narrative_id, timed)
 
     try:
-        return NarrativeReply.model_validate(await studio.aligner.do(aligned))
+        timed = NarrativeReply.model_validate(await studio.aligner.do(aligned))
+        studio.library.changed()
+        return timed
     except InvalidValue as error:
         raise Refused(409, "not_aligned", f"{error.what}: {error.reason}", error.hint) from error
 

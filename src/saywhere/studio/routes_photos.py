@@ -36,6 +36,7 @@ async def add_photo(
         raise Refused(415, "not_a_photo", f"the Content-Type is {kind or 'missing'}, not image/…")
     data = await request.body()
     info = await studio.decoder.do(lambda: studio.photos.add(data, unquote(x_file_name, errors="replace")))
+    studio.library.changed()
     return PhotoReply.model_validate(info.values())
 
 
@@ -83,3 +84,4 @@ def delete_photo(
     studio.photos.delete(photo_id)
     studio.skips.forget(photo_id)
     studio.looks.forget(photo_id)
+    studio.library.changed()

@@ -11,6 +11,7 @@ from fastapi import Depends, Request, Response
 from fastapi.routing import APIRoute
 
 from saywhere.studio.jobs import Jobs
+from saywhere.studio.library import PhotoLibrary
 from saywhere.studio.looks import LookService, Worker
 from saywhere.studio.messages import ErrorReply
 from saywhere.studio.narratives import NarrativeStore
@@ -39,6 +40,7 @@ class Studio:
     listener: Worker
     transcriber: Transcriber
     people: PeopleDesk
+    library: PhotoLibrary
 
 
 def _studio_of(request: Request) -> Studio:

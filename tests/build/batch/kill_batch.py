@@ -26,6 +26,7 @@ from saywhere import atomic
 from saywhere.build.batch import run as batch
 from saywhere.build.batch.run import BatchStage, run_batch
 from saywhere.engine import Engine, mapping
+from saywhere.vision import photo_reader
 from tests.models.patchioner_seeing import seer
 
 _WITHIN_S = 0.002
@@ -37,13 +38,20 @@ class TinyStage(BatchStage):
 
     def setup(self) -> None:
         self.opened = seer()
+        super().setup()
 
 
-def run_tiny(photos: Path, out: Path, engine: Engine | None = None) -> None:
+def run_tiny(
+    photos: Path,
+    out: Path,
+    engine: Engine | None = None,
+    reader: str = photo_reader.__name__,
+    timeout_s: float = 60.0,
+) -> None:
     """Look at all photos with the small model, in parts of two."""
     before, batch.BatchStage = batch.BatchStage, TinyStage  # type: ignore[misc]
     try:
-        run_batch("look", [photos], out, "tiny", engine=engine, size=2)
+        run_batch("look", [photos], out, "tiny", engine=engine, size=2, reader=reader, timeout_s=timeout_s)
     finally:
         batch.BatchStage = before  # type: ignore[misc]
 

@@ -15,12 +15,13 @@ import pyarrow.parquet as pq
 import pytest
 
 from saywhere.build.batch import list_parts, run_batch
-from saywhere.core import InvalidFile, InvalidValue, Narrative, UnknownName
+from saywhere.core import InvalidFile, InvalidValue, Narrative, SaywhereError, UnknownName
 from saywhere.engine import SeveralProcesses
 from saywhere.formats import localized_narratives
 from saywhere.models.face import MissingSkill
 from tests.build.batch.kill_batch import contents, paint
 from tests.models.patchioner_seeing import TOP_RIGHT, photo, seer
+from tests.vision import odd_reader
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -104,6 +105,42 @@ def test_folders_tar_files_and_parquet_give_the_same_rows(pets: Path, tmp_path: 
         found[name] = {Path(key).stem: {**row, "key": ""} for key, row in rows}
     assert found["tar"] == found["table"] == found["folder"]
     assert len(found["tar"]) == 7
+
+
+def test_sources_by_url_give_the_rows_of_sources_by_path(pets: Path, tmp_path: Path) -> None:
+    import fsspec
+
+    store = fsspec.filesystem("memory")
+    tar, table = _tar(pets, tmp_path / "p.tar"), _parquet(pets, tmp_path / "p.parquet")
+    try:
+        store.put(str(pets), "/bucket/pets", recursive=True)
+        store.put(str(tar), "/bucket/p.tar")
+        store.put(str(table), "/bucket/p.parquet")
+        for here, there in ((pets, "pets"), (tar, "p.tar"), (table, "p.parquet")):
+            run_batch("look", [here], tmp_path / f"here-{there}", seer(), size=3)
+            run_batch("look", [f"memory://bucket/{there}"], tmp_path / f"there-{there}", seer(), size=3)
+            run_batch("look", [here.as_uri()], tmp_path / f"file-{there}", seer(), size=3)
+            rows = _rows(tmp_path / f"here-{there}")
+            assert rows
+            assert _rows(tmp_path / f"there-{there}") == _rows(tmp_path / f"file-{there}") == rows
+        # A photo that is gone when its turn comes is a row; a tar file, a part that is named.
+        [photos] = list_parts(["memory://bucket/pets"])
+        [members] = list_parts(["memory://bucket/p.tar"])
+        store.rm("/bucket", recursive=True)
+        assert all("cannot be read" in item.error for item in photos.items())
+        with pytest.raises(InvalidFile, match=r"p\.tar: cannot be read"):
+            list(members.items())
+    finally:
+        store.rm("/bucket", recursive=True) if store.exists("/bucket") else None
+
+
+@pytest.mark.parametrize(
+    ("url", "message"),
+    [("memory://bucket/none.tar", "was not found"), ("nowhere://x/y", "what reads nowhere://")],
+)
+def test_a_url_that_leads_nowhere_is_said(url: str, message: str) -> None:
+    with pytest.raises(SaywhereError, match=message):
+        list_parts([url])
 
 
 def test_texts_that_come_with_photos_are_found_in_them(pets: Path, tmp_path: Path) -> None:
@@ -194,3 +231,19 @@ def test_a_model_without_the_skill_is_refused(pets: Path, tmp_path: Path) -> Non
 
     with pytest.raises((MissingSkill, ShardError), match="cannot say what a region shows"):
         run_batch("caption", [pets], tmp_path / "out", Mute())  # type: ignore[arg-type]
+
+
+def test_photos_that_crash_or_stall_the_decoder_are_rows_with_a_reason(
+    pets: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from tests.build.batch.kill_batch import run_tiny
+
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")]))
+    (pets / "crash.jpg").write_bytes(odd_reader.CRASHING)
+    (pets / "slow.jpg").write_bytes(odd_reader.SLOW)
+    run_tiny(pets, tmp_path / "out", SeveralProcesses(1), odd_reader.__name__, odd_reader.TIMEOUT_S)
+    rows = _rows(tmp_path / "out")
+    assert rows["crash.jpg"]["error"] == "crashed what reads photos (signal 6)"
+    assert rows["slow.jpg"]["error"] == "takes more than 2 s to read"
+    assert rows["all.png"]["error"] is None
+    assert len(rows) == sum(path.suffix in (".png", ".jpg") for path in pets.iterdir())

@@ -25,6 +25,8 @@ from saywhere.core.errors import InvalidFile, InvalidValue, SaywhereError, Unkno
 from saywhere.core.types import Progress
 from saywhere.engine import Engine, FailedShard, OneProcess, Options
 from saywhere.provenance import git_hash
+from saywhere.vision import photo_reader
+from saywhere.vision.photo_reader import PhotoReader
 
 if TYPE_CHECKING:
     from saywhere.models.face import Model
@@ -62,15 +64,20 @@ class BatchReport:
 @dataclass
 class BatchStage:
     """A numbered part → what is noted of it. inputs: a digest of all parts, so that a folder holds the results of one
-    set of sources. model: name or folder; opened in each worker. out: where the files go."""
+    set of sources. model: name or folder; opened in each worker. out: where the files go. timeout_s: for reading one
+    photo; reader: the module that reads them."""
 
     task: str
     model: str
     inputs: str
     out: str = field(repr=False)
     opened: Model | None = field(default=None, repr=False)
+    timeout_s: float = field(default=60.0, repr=False)
+    reader: str = field(default=photo_reader.__name__, repr=False)
+    photos: PhotoReader | None = field(default=None, init=False, repr=False)
 
     def setup(self) -> None:
+        self.photos = PhotoReader(self.timeout_s, self.reader)
         if self.opened is None:
             self.opened = saywhere.load(self.model)
         if skill := TASKS[self.task].skill:
@@ -90,10 +97,11 @@ class BatchStage:
     def _row(self, item: SourceItem) -> dict[str, Any]:
         if item.error:
             return {"key": item.key, "error": item.error}
-        if self.opened is None:
+        if self.opened is None or self.photos is None:
             raise InvalidValue("stage", "has not been set up")
         try:
-            values = TASKS[self.task].row(self.opened.look(item.photo, item.key), item.text)
+            photo = self.photos.read(item.photo)
+            values = TASKS[self.task].row(self.opened.look(photo, item.key), item.text)
         except (InvalidFile, InvalidValue) as error:
             # Without the file: the key says which, and another machine may have it elsewhere.
             return {"key": item.key, "error": error.reason}
@@ -111,18 +119,23 @@ def run_batch(
     engine: Engine | None = None,
     photos: str | Path | None = None,
     size: int = 64,
+    timeout_s: float = 60.0,
+    reader: str = photo_reader.__name__,
     progress: Progress | None = None,
 ) -> BatchReport:
     """Do a task of `TASKS` with every photo of the sources, and write the results into a folder.
 
     engine: this process by default. photos: the folder of the photos of narratives. size: photos of a part. A model
-    that is open already serves this process only; others open it by name.
+    that is open already serves this process only; others open it by name. timeout_s: a photo that takes longer to read
+    is a row with that reason, and so is one that crashes what reads it. reader: the module that reads photos.
     """
     if task not in TASKS:
         raise UnknownName("task", task, TASKS)
     folder, parts = Path(out), list_parts(sources, size, photos)
     named = model if isinstance(model, str) else model.name
-    stage = BatchStage(task, named, _digest(parts), str(folder), None if isinstance(model, str) else model)
+    stage = BatchStage(
+        task, named, _digest(parts), str(folder), None if isinstance(model, str) else model, timeout_s, reader
+    )
     options = Options(folder / _NOTES, _name, keep_errors=True)
     known = _noted(folder, len(parts))
     began, total, told = time.monotonic(), sum(map(len, parts)), 0

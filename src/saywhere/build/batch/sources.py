@@ -13,6 +13,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, Protocol
 
+from saywhere.build.batch.remote import is_folder, is_url, names_beneath, open_source, working
 from saywhere.core.errors import InvalidFile, InvalidValue
 from saywhere.core.narrative import Narrative
 from saywhere.formats import InvalidRecord, detect
@@ -73,13 +74,32 @@ class TarPart:
         return len(self.members)
 
     def items(self) -> Iterator[SourceItem]:
-        try:
-            with Path(self.path).open("rb") as file:
-                for key, photo, text in self.members:
+        with open_source(self.path) as file:
+            for key, photo, text in self.members:
+                with working(self.path):
                     content, said = (_cut(file, *place) for place in (photo, text))
-                    yield SourceItem(key, content, said.decode("utf-8", "replace").strip())
-        except OSError as error:
-            raise InvalidFile(self.path, f"cannot be read: {error.strerror or error}") from error
+                yield SourceItem(key, content, said.decode("utf-8", "replace").strip())
+
+
+@dataclass(frozen=True, slots=True)
+class UrlPart:
+    """Photos beneath a URL. names: beneath it."""
+
+    url: str
+    names: tuple[str, ...]
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def items(self) -> Iterator[SourceItem]:
+        for name in self.names:
+            try:
+                with open_source(f"{self.url.rstrip('/')}/{name}") as file, working(self.url):
+                    content = file.read()
+            except InvalidFile as error:
+                yield SourceItem(name, error=error.reason)
+            else:
+                yield SourceItem(name, content)
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +122,8 @@ class ParquetPart:
         key, image, text = self.columns
         try:
             wanted = [column for column in self.columns if column]
-            rows = pq.ParquetFile(self.path).read_row_group(self.row_group, wanted).slice(self.first, self.count)
+            with open_source(self.path) as file:
+                rows = pq.ParquetFile(file).read_row_group(self.row_group, wanted).slice(self.first, self.count)
         except (OSError, pa.ArrowException) as error:
             raise InvalidFile(self.path, f"row group {self.row_group} cannot be read: {error}") from error
         for row in rows.to_pylist():
@@ -131,16 +152,20 @@ class NarrativePart:
 
 
 def list_parts(sources: Sequence[str | Path], size: int = 64, photos: str | Path | None = None) -> list[SourcePart]:
-    """All parts of some sources, each of at most `size` photos. photos: the folder of the photos of narratives."""
+    """All parts of some sources, each of at most `size` photos. sources: paths, or URLs as fsspec takes them. photos:
+    the folder of the photos of narratives."""
     if size < 1:
         raise InvalidValue("size of a part", f"is {size}, not at least 1")
-    parts = [part for source in sources for part in _parts(Path(source), size, photos)]
+    parts = [part for source in sources for part in _parts(source, size, photos)]
     if not parts:
         raise InvalidValue("sources", "hold no photos", f"known endings: {', '.join(sorted(PHOTO_ENDINGS))}")
     return parts
 
 
-def _parts(source: Path, size: int, photos: str | Path | None) -> Iterator[SourcePart]:
+def _parts(where: str | Path, size: int, photos: str | Path | None) -> Iterator[SourcePart]:
+    if is_url(where):
+        return _url_parts(str(where), size)
+    source = Path(where)
     if source.is_dir():
         names = sorted(
             path.relative_to(source).as_posix()
@@ -153,10 +178,25 @@ def _parts(source: Path, size: int, photos: str | Path | None) -> Iterator[Sourc
     if source.name.endswith(_PACKED):
         raise InvalidFile(source, "is packed: a worker cannot go to the middle of it", "unpack it to a plain .tar")
     if source.suffix == ".tar":
-        return (TarPart(str(source.absolute()), some) for some in _cut_up(_members(source), size))
+        return _tar_parts(str(source.absolute()), size)
     if source.suffix == ".parquet" and not _holds_narratives(source):
-        return _parquet_parts(source, size)
+        return _parquet_parts(str(source.absolute()), size)
     return _narrative_parts(source, size, photos)
+
+
+def _url_parts(url: str, size: int) -> Iterator[SourcePart]:
+    if is_folder(url):
+        names = [name for name in names_beneath(url) if Path(name).suffix.lower() in PHOTO_ENDINGS]
+        return (UrlPart(url, some) for some in _cut_up(names, size))
+    if url.endswith(".tar"):
+        return _tar_parts(url, size)
+    if url.endswith(".parquet"):
+        return _parquet_parts(url, size)
+    raise InvalidFile(url, "is neither a folder nor a .tar or .parquet file", "copy it here first")
+
+
+def _tar_parts(path: str, size: int) -> Iterator[SourcePart]:
+    return (TarPart(path, some) for some in _cut_up(_members(path), size))
 
 
 def _cut_up(values: Iterable[Any], size: int) -> Iterator[tuple[Any, ...]]:
@@ -171,11 +211,11 @@ def _cut(file: Any, start: int, length: int) -> bytes:
     return content
 
 
-def _members(path: Path) -> list[tuple[str, tuple[int, int], tuple[int, int]]]:
+def _members(path: str) -> list[tuple[str, tuple[int, int], tuple[int, int]]]:
     photos: dict[str, tuple[int, int]] = {}
     texts: dict[str, tuple[int, int]] = {}
     try:
-        with tarfile.open(path, "r:") as tar:
+        with open_source(path) as file, tarfile.open(fileobj=file, mode="r:") as tar:
             for member in tar:
                 # WebDataset: what stands before the first dot of the last name is one sample.
                 folder, _, name = member.name.rpartition("/")
@@ -190,10 +230,15 @@ def _members(path: Path) -> list[tuple[str, tuple[int, int], tuple[int, int]]]:
     return [(stem, place, texts.get(stem, (0, 0))) for stem, place in photos.items()]
 
 
-def _parquet_parts(path: Path, size: int) -> Iterator[SourcePart]:
+def _parquet_parts(path: str, size: int) -> Iterator[SourcePart]:
+    import pyarrow as pa
     import pyarrow.parquet as pq
 
-    file = pq.ParquetFile(path)
+    try:
+        with open_source(path) as opened:
+            file = pq.ParquetFile(opened)
+    except pa.ArrowException as error:
+        raise InvalidFile(path, f"is not a Parquet file that can be read: {error}") from error
     names = file.schema_arrow.names
     key, image, text = (next((name for name in known if name in names), "") for known in (_KEYS, _IMAGES, _TEXTS))
     if not key or not image:
@@ -202,7 +247,7 @@ def _parquet_parts(path: Path, size: int) -> Iterator[SourcePart]:
     for group in range(file.num_row_groups):
         rows = file.metadata.row_group(group).num_rows
         for first in range(0, rows, size):
-            yield ParquetPart(str(path.absolute()), group, first, min(size, rows - first), (key, image, text))
+            yield ParquetPart(path, group, first, min(size, rows - first), (key, image, text))
 
 
 def _holds_narratives(path: Path) -> bool:

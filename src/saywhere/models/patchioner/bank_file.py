@@ -105,12 +105,14 @@ class Mapping16:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BankFile:
-    """What a file holds, mapped. encoder: fingerprint of the text encoder. source: where the sentences came from."""
+    """What a file holds, mapped. encoder: fingerprint of the text encoder. source: where the sentences came from.
+    sha256: of all that it holds."""
 
     vectors: Mapping16
     sentences: Sentences
     encoder: dict[str, Any]
     source: dict[str, Any]
+    sha256: str
 
 
 def write_bank(
@@ -160,7 +162,7 @@ def open_bank(path: str | Path, *, verify: bool) -> BankFile:
         raise InvalidFile(path, "the ends of its sentences do not fit its text")
     vectors = Mapping16(mapped, start + header.vectors.data_offsets[0], shape)
     encoder, source = (_object(path, value) for value in (header.about.encoder, header.about.source))
-    return BankFile(vectors, Sentences(text, ends), encoder, source)
+    return BankFile(vectors, Sentences(text, ends), encoder, source, header.about.sha256)
 
 
 def _header(path: str | Path, file: BinaryIO) -> tuple[_Header, int]:

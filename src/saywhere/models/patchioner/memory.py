@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import torch
@@ -26,12 +26,17 @@ from saywhere.core.caption import Nearest
 from saywhere.core.errors import InvalidValue
 from saywhere.models.patchioner.bank_file import Halves, Mapping16, Sentences, open_bank, write_bank
 
+if TYPE_CHECKING:
+    from saywhere.models.patchioner.bank_index import BankIndex
+
 Vectors = NDArray[np.float32]
 
 # Few enough rows that their float32 copy stays in the cache between the two products.
 _CHUNK = 1024
 # Rows of one product in float16.
 _SIEVED = 16_384
+# Rows that an index is asked for: at τ = 0.01 those beyond weigh next to nothing.
+_NEARBY = 2_048
 _COLDEST = 1e-6
 # Rows may be left out if all of them together weigh less than this share of the heaviest one alone.
 _NEGLIGIBLE = 1e-6
@@ -83,15 +88,21 @@ class MemoryBank:
         source: dict[str, Any],
     ) -> None:
         self._halves, self._mapping = torch.from_numpy(halves), mapping
+        self._index: BankIndex | None = None
         self.sentences: Sequence[str] = sentences
         self._packed, self.encoder, self.source = sentences, encoder, source
 
     @classmethod
-    def load(cls, path: str | Path, *, verify: bool = True) -> MemoryBank:
-        """Map a bank that `save` wrote. verify: read it once to see that nothing in it has changed."""
+    def load(cls, path: str | Path, *, verify: bool = True, approximate: bool = False) -> MemoryBank:
+        """Map a bank that `save` wrote. verify: read it once to see that nothing in it has changed. approximate: search
+        with the index that `build_index` made beside it, and read only the rows that it finds."""
         file = open_bank(path, verify=verify)
         bank = cls.__new__(cls)
         bank._set(file.vectors.rows, file.vectors, file.sentences, file.encoder, file.source)
+        if approximate:
+            from saywhere.models.patchioner.bank_index import BankIndex, index_folder
+
+            bank._index = BankIndex(index_folder(path), file.sha256)
         return bank
 
     def save(self, path: str | Path) -> None:
@@ -133,11 +144,27 @@ class MemoryBank:
         asked = torch.from_numpy(checked_rows(vectors, self.size, "vectors"))
         if not len(asked):
             return Projected(asked.numpy(), [])
+        keep = min(len(self), max(top or 1, nearest))
         with torch.inference_mode():
-            summed = _Sum(asked, temperature, min(len(self), max(top or 1, nearest)), top, len(self))
+            if self._index is not None:
+                return self._projected_nearby(self._index, asked, temperature, keep, top, nearest)
+            summed = _Sum(asked, temperature, keep, top, len(self))
             for first, rows in self._parts(summed):
                 summed.add(first, rows)
             return self._projected(summed, nearest)
+
+    def _projected_nearby(
+        self, index: BankIndex, asked: Tensor, temperature: float, keep: int, top: int | None, nearest: int
+    ) -> Projected:
+        """Each vector out of the rows that the index finds for it."""
+        alone = []
+        for vector in asked:
+            places = torch.from_numpy(index.nearest(vector.numpy(), max(_NEARBY, 4 * keep)))
+            summed = _Sum(vector[None], temperature, min(keep, len(places)), top, len(places))
+            summed.add(places, self._halves[places].float())
+            self._let_go(0, len(self))
+            alone.append(self._projected(summed, nearest))
+        return Projected(np.concatenate([one.vectors for one in alone]), [one.nearest[0] for one in alone])
 
     def _parts(self, summed: _Sum) -> Iterator[tuple[Tensor, Tensor]]:
         """Numbers (k,) and float32 copies (k, d) of the rows that matter, in their order."""

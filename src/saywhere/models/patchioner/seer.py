@@ -177,7 +177,9 @@ def open_seer(folder: str | Path, writer: str = "", *, eyes: Eyes | None = None)
     chosen = writer or default
     if chosen not in config.writers:
         raise UnknownName("writer", chosen, config.writers)
-    bank = MemoryBank.load(root / "memory.safetensors")
+    memory = root / "memory.safetensors"
+    # Who made an index beside a bank wants it to be used: see docs/scale.md.
+    bank = MemoryBank.load(memory, approximate=memory.with_suffix(".lance").exists())
     decoder = open_decoder(root / config.writers[chosen])
     objects = VectorWriter(
         decoder,

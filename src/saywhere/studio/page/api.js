@@ -109,6 +109,14 @@ export const putAudio = (id, wav) => reply("PUT", at("narratives", id, "audio"),
 export const audioAddress = (id) => at("narratives", id, "audio");
 export const align = (id) => asked("POST", at("narratives", id, "align"), { json: {} });
 
+/** What can be searched, and how far it is looked at: {has, why, how, folder, doing, done, total, error, photos, …}. */
+export const library = () => asked("GET", at("library"));
+export const refreshLibrary = () => asked("POST", at("library", "refresh"), { json: {} });
+/** {text, said} or {photo, region} → [{photo, name, url, box, score, what, said, who, start_s}]. */
+export const search = async (query, signal) => (await asked("POST", at("library", "search"), { json: query, signal })).hits;
+/** Put a photo of the library's folder on the shelf. */
+export const takePhoto = (name) => asked("POST", at("library", "take"), { json: { name } });
+
 export const videos = () => asked("GET", at("videos"));
 export const video = (id) => asked("GET", at("videos", String(id)));
 

@@ -269,7 +269,8 @@ export class Describe {
     const more = h("details", { class: "why", open: card.open, ontoggle: (event) => { card.open = event.target.open; } },
       h("summary", { "data-focus": `why-${card.number}` }, "Why this caption"),
       h("p", { class: "hint" }, "The nearest sentences of the model's memory:"), list);
-    return h("div", { class: "about" }, heat, more);
+    const alike = this.app.search.able ? button("Find alike", { kind: "quiet small", icon: "search", label: `Search all photos for what is like region ${card.number}`, "data-focus": `alike-${card.number}`, onclick: () => this.app.search.like(card.region) }) : null;
+    return h("div", { class: "about" }, heat, alike, more);
   }
 
   toggleHeat(card) {

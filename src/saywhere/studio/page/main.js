@@ -11,6 +11,7 @@ import { Find, Narrate } from "./pointing.js";
 import { Queue } from "./queue.js";
 import { Record } from "./record.js";
 import { Replay } from "./replay.js";
+import { Search } from "./search.js";
 import { remember } from "./settings.js";
 import { Shelf } from "./shelf.js";
 import { Stage } from "./stage.js";
@@ -28,6 +29,7 @@ class App {
     this.stage = new Stage(one(".stage"), Zoom);
     this.shelf = new Shelf(one(".shelf"), this, (photo) => this.showPhoto(photo));
     this.queue = new Queue(this);
+    this.search = new Search(one(".seek"), this);
     this.modes = [Record, Describe, Ask, Find, Narrate, Explore, Replay].map((Mode) => new Mode(this));
     this.stage.empty.append(this.shelf.invitation());
     this.seams = h("div", {});
@@ -130,6 +132,7 @@ class App {
 
   setMode(mode) {
     if (this.locked || mode === this.mode) return;
+    this.search.dropHand();
     this.mode?.leave();
     this.mode = mode;
     this.modes.forEach((each, i) => {
@@ -150,9 +153,11 @@ class App {
   /** Another photo on the stage, or none. */
   showPhoto(photo) {
     if (this.locked) return;
+    this.search.dropHand();
     this.photo = photo;
     this.stage.show(photo);
     this.shelf.mark(photo);
+    this.search.mark(photo);
     document.body.classList.toggle("bare", photo === null);
     this.mode?.enter(photo);
     this.note();
@@ -166,7 +171,7 @@ class App {
   /** While a recording runs, nothing else may take the stage. */
   lock(on) {
     this.locked = on;
-    for (const part of [".modes", ".corner", ".skip"]) one(part).inert = on;
+    for (const part of [".modes", ".corner", ".skip", ".seek"]) one(part).inert = on;
     one(".shelf").inert = on;
     document.body.classList.toggle("locked", on);
   }
@@ -186,6 +191,7 @@ class App {
 
   statusChanged() {
     this.refresh();
+    this.search.watch();
     this.seams.replaceChildren(...[this.status.seams()].filter(Boolean));
     if (this.mode && !["record", "replay", "video"].includes(this.mode.name)) this.mode.enter(this.photo);
   }
@@ -197,6 +203,7 @@ class App {
   listen() {
     addEventListener("keydown", (event) => {
       if (event.defaultPrevented || (isTyping(event) && event.key !== "Escape" && !this.mode?.whileTyping?.(event))) return;
+      if (event.key === "/" && this.search.able && !this.locked) { event.preventDefault(); this.search.focus(); return; }
       if (this.mode?.key(event)) event.preventDefault();
     });
     addEventListener("hashchange", () => this.follow());

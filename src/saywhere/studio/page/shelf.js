@@ -18,7 +18,8 @@ export class Shelf {
     this.input = h("input", { type: "file", accept: TYPES.join(","), multiple: true, class: "unseen", tabindex: "-1", "aria-label": "Photo files", onchange: () => { this.add([...this.input.files]); this.input.value = ""; } });
     this.adder = button("Add", { kind: "adder", icon: "add", label: "Add photos", onclick: () => this.input.click() });
     this.list = h("ul", {});
-    element.append(this.input, this.adder, this.list);
+    this.found = h("ul", { class: "found", "aria-label": "Found photos", hidden: true });
+    element.append(this.input, this.adder, this.list, this.found);
     this.listen();
   }
 
@@ -67,6 +68,13 @@ export class Shelf {
       button("", { kind: "icon small remove", icon: "close", label: `Delete ${photo.name}`, onclick: () => this.remove(photo) }));
   }
 
+  /** A photo that came by another way. */
+  put(photo) {
+    this.leaving.delete(photo.id);
+    if (!this.photos.some(({ id }) => id === photo.id)) this.photos.push(photo);
+    this.render();
+  }
+
   /** Bring files; the first that is taken goes on the stage. */
   async add(files) {
     let first = null;
@@ -87,9 +95,7 @@ export class Shelf {
     waiting.scrollIntoView({ block: "nearest", inline: "nearest" });
     try {
       const photo = await api.addPhoto(file);
-      this.leaving.delete(photo.id);
-      if (!this.photos.some(({ id }) => id === photo.id)) this.photos.push(photo);
-      this.render();
+      this.put(photo);
       announce(`${photo.name} added`);
       return photo;
     } catch (error) {

@@ -7,6 +7,7 @@ const POLL_MS = 1000;
 const NAMES = {
   caption: ["Describe", "captions for regions"], ground: ["Find", "places for words"], narrate: ["Narrate", "tells a photo by itself"],
   answer: ["Ask", "answers to questions about a photo"], segment: ["Cut out", "what is pointed at, in Ask"], scene: ["Scene", "where a photo is taken, in Describe"], chat: ["Talk", "a conversation about a photo, in Ask"],
+  search: ["Search", "photos, and the place in each"],
 };
 
 export class Status {
@@ -17,6 +18,7 @@ export class Status {
     this.limits = {};
     this.videos = 0;
     this.transcription = null;
+    this.search = null; // {has, why, how}, when the search knows.
     this.error = null;
   }
 
@@ -65,18 +67,18 @@ export class Status {
   skillList() {
     if (this.error) return [h("p", {}, sentence(this.error.message)), h("p", { class: "hint" }, sentence(this.error.hint))];
     if (this.model.error) return [h("p", {}, sentence(this.model.error)), h("p", { class: "hint" }, "Recording and replaying work without a model.")];
-    const skills = Object.entries(this.model.skills ?? {});
+    const skills = Object.entries({ ...this.model.skills, ...(this.search && this.model.ready ? { search: this.search } : {}) });
     const items = skills.map(([skill, { has, why }]) => {
       const [name, what] = NAMES[skill] ?? [skill, ""];
       return h("li", { class: has ? "has" : "lacks" }, icon(has ? "tick" : "close"),
         h("p", {}, h("strong", {}, name), h("span", { class: "unseen" }, has ? ", yes" : ", no"), h("small", {}, has ? what : sentence(why))));
     });
-    return [h("h2", {}, "What this model can do"), h("ul", { class: "skills" }, items), ...this.ways(skills.map(([skill]) => skill))];
+    return [h("h2", {}, "What this model can do"), h("ul", { class: "skills" }, items), ...this.ways(skills.map(([, facts]) => facts))];
   }
 
   /** How to get what is missing, each way once. */
-  ways(skills) {
-    const ways = new Set(skills.map((skill) => this.model.skills[skill]).filter(({ has, how }) => !has && how).map(({ how }) => sentence(how)));
+  ways(facts) {
+    const ways = new Set(facts.filter(({ has, how }) => !has && how).map(({ how }) => sentence(how)));
     return [...ways].map((way) => h("p", { class: "hint" }, way));
   }
 
@@ -85,6 +87,6 @@ export class Status {
     const absent = ["segment", "scene", "chat"].filter((skill) => this.model?.skills?.[skill] && !this.model.skills[skill].has);
     if (!absent.length || this.error || !this.model.ready) return null;
     return h("details", { class: "seams" }, h("summary", {}, `Not with this model: ${absent.map((skill) => NAMES[skill][0].toLowerCase()).join(", ")}`),
-      absent.map((skill) => h("p", { class: "hint" }, sentence(this.model.skills[skill].why))), this.ways(absent));
+      absent.map((skill) => h("p", { class: "hint" }, sentence(this.model.skills[skill].why))), this.ways(absent.map((skill) => this.model.skills[skill])));
   }
 }
