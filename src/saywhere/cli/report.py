@@ -110,7 +110,8 @@ def seen_in(look: Look, path: Path) -> ShownPhoto:
 
 def regions_of(found: tuple[Found, ...]) -> list[Box]:
     """Regions worth a caption: what a detector found, then the quarters and the middle that this covers least."""
-    from saywhere.models.patchioner.narration import overlap, worth_telling
+    from saywhere.core.places import overlap
+    from saywhere.models.patchioner.narration import worth_telling
 
     things = [Box(*one.box_xyxy) for one in worth_telling(found, _MOST_THINGS)]
     likeness = {

@@ -37,7 +37,7 @@ class BatchTask:
 
 def _look(look: Look, text: str) -> dict[str, Any]:  # noqa: ARG001 - of every task
     things = [{"name": one.name, "score": one.score, "box": one.box_xyxy} for one in look.view.found]
-    return {"things": things, "vector": look.aligned.contrast()}
+    return {"things": things, "vector": look.vector()}
 
 
 def _caption(look: Look, text: str) -> dict[str, Any]:  # noqa: ARG001 - of every task

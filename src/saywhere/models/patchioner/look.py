@@ -73,6 +73,9 @@ class SeerLook(Look):
     def weights(self, regions: Sequence[Region]) -> NDArray[np.float32]:
         return self.aligned.weights(regions)
 
+    def vector(self) -> Floats32:
+        return self.aligned.contrast()
+
     def similarity(self, text: str) -> AttentionMap:
         """Where a text is: the cosine of every patch with it, above the lowest; even if all patches look the same."""
         cosines = self._grounder.similarity(self.seer.texts([text])[0])

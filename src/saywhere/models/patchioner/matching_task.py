@@ -201,10 +201,11 @@ def batch_of(items: Sequence[MatchItem], captions: Floats32, rows: NDArray[np.in
         photo = np.arange(len(items))[:, None]
         windows, centres = np.concatenate([windows[:, :1], windows[:, 1:][photo, rows]], axis=1), centres[photo, rows]
     most = max(1, *(len(one.things) for one in items))
-    things = (padded([getattr(one.things, name) for one in items], most, 0) for name in _THINGS)
+    names, boxes, scores = (padded([getattr(one.things, name) for one in items], most, 0) for name in _THINGS)
     contrast = np.stack([one.contrast for one in items])
-    arrays = (torch.from_numpy(part) for part in (windows, centres, contrast))
-    return MatchBatch(*arrays, *things, torch.from_numpy(captions))
+    seen = (torch.from_numpy(part) for part in (windows, centres, contrast, captions))
+    windows_seen, centres_seen, contrast_seen, told = seen
+    return MatchBatch(windows_seen, centres_seen, contrast_seen, names, boxes, scores, told)
 
 
 def _training_of(model: nn.Module) -> MatchTraining:
