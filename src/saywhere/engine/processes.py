@@ -109,18 +109,20 @@ class _Worker:
         self.task = task
         self.connection.send(task)
 
-    def take(self) -> Any:
-        """What came of its task. None: nothing yet. _Died: it died, and says so by its silence."""
+    def take(self) -> tuple[Any] | None:
+        """What came of its task, which may be None, too; no tuple: nothing yet. A `_Died` in it: it died, and says so
+        by its silence."""
         try:
             outcome = self.connection.recv()
         except (EOFError, ConnectionError):
             self._process.join(_END_S)
-            return _Died(self._process.exitcode)
+            return (_Died(self._process.exitcode),)
         if outcome == _READY:
             self.ready = True
             return None
         self.task = None
-        return outcome[0]
+        done: tuple[Any] = outcome
+        return done
 
     def end(self) -> None:
         """At once, whatever it is doing: files are written whole or not at all."""
@@ -154,8 +156,9 @@ def _elsewhere(work: Work[Any, Any], most: int, threads: int) -> Generator[Outco
             busy = {worker.connection: worker for worker in workers if worker.task is not None}
             for connection in wait(list(busy), timeout=_WAIT_S):
                 worker = busy[connection]  # type: ignore[index]  # wait() gives back what it was given
-                if (task := worker.task) is None or (result := worker.take()) is None:
+                if (task := worker.task) is None or (taken := worker.take()) is None:
                     continue
+                (result,) = taken
                 if isinstance(result, _Died):
                     worker.end()
                     workers.remove(worker)

@@ -236,11 +236,11 @@ class Look:
         """(m, rows, cols) how much each patch counts for each region; they sum to 1."""
         return np.stack([region.weights(self.view.frame) for region in regions]).astype(np.float32)
 
-    @cached_property
     def vector(self) -> NDArray[np.float32]:
         """(d,) what tells the photo from others."""
         return self.view.contrast
 
+    @cached_property
     def places(self) -> RegionFeatures:
         """The photo as regions with a feature each, for networks that read regions."""
         from saywhere.models.region_features import view_regions
