@@ -119,7 +119,7 @@ def test_a_photo_is_narrated(pets: Path, tmp_path: Path) -> None:
     assert len(narrative.trace) > 10
     assert read_photo(tmp_path / "n.png").size[0] > 500
     said = json.loads(_run("narrate", pets, "--json").stdout)
-    assert said["text"].endswith("there is a cup.")
+    assert said["text"].endswith("There is a cup at the bottom right.")
     assert [word["text"] for word in said["words"]][:2] == ["A", "cat."]
 
 

@@ -178,7 +178,7 @@ def test_a_thumbnail_is_made_once_and_goes_with_its_photo(tmp_path: Path, kind: 
     assert path.stat().st_mtime_ns == made
     assert len(PhotoStore(tmp_path, Limits())) == 1
     store.delete(info.id)
-    assert list((tmp_path / "thumbnails").iterdir()) == []
+    assert list((tmp_path / ".thumbnails").iterdir()) == []
     with pytest.raises(UnknownName):
         store.thumbnail(info.id)
 

@@ -40,7 +40,9 @@ def migrate(folder: Folder) -> None:
 @app.command()
 def move(
     folder: Folder,
-    url: Annotated[str, typer.Argument(help="postgresql://user@host/name, or sqlite:///FILE.", metavar="URL")],
+    url: Annotated[
+        str, typer.Argument(help="Where to: postgresql://user@host/name, or sqlite:///FILE.", metavar="URL")
+    ],
 ) -> None:
     """Keep the lines of a folder in another database from now on. Servers that use it must be started anew.
 

@@ -34,7 +34,7 @@ NAMELESS = "photo"
 """What a photo is called that came without a name."""
 THUMBNAIL_PX = 224
 """The longer side of a thumbnail: twice what the page shows, for fine screens."""
-_THUMBNAILS = "thumbnails"
+_THUMBNAILS = ".thumbnails"
 _MOST_NAME = 200
 _SNIFFED = 16
 # What Pillow is known to raise on damaged headers; read_photo knows the rest.

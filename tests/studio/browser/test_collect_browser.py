@@ -344,7 +344,7 @@ def test_captions_of_regions_are_asked_for_at_the_level_chosen(
         levels = page.get_by_role("group", name="Level of captions").get_by_role("button")
         assert [text.lower() for text in levels.all_inner_texts()] == ["object", "scene", "action"]
         expect(levels.nth(0)).to_have_attribute("aria-pressed", "true")
-        page.get_by_role("button", name="Whole").click()
+        page.get_by_role("button", name="Whole", exact=True).click()
         expect(page.locator(".card .caption")).to_contain_text("24 patches")
         levels.nth(1).click()
         expect(levels.nth(1)).to_have_attribute("aria-pressed", "true")
@@ -361,5 +361,5 @@ def test_a_model_without_levels_offers_none(page: Any):
     add_photo(page)
     go(page, "describe")
     expect(page.get_by_role("group", name="Level of captions")).to_be_hidden()
-    page.get_by_role("button", name="Whole").click()
+    page.get_by_role("button", name="Whole", exact=True).click()
     expect(page.locator(".card .caption")).to_contain_text("24 patches")

@@ -12,6 +12,7 @@ from saywhere.studio.app import PAGE
 
 # Fetched when somebody edits a narrative.
 EDITING = ("edit.js", "edits.js", "revise.js", "timeline.js")
+PEOPLE = ("annotate.html", "annotate.js", "people.css", "people.js", "review.html", "review.js")
 
 
 def files() -> list[Path]:
@@ -28,11 +29,13 @@ def test_the_pages_are_small():
     assert size.pop("video.js") < 5_000
     assert size.pop("transcribe.js") < 3_000
     assert sum(size.pop(name) for name in EDITING) < 10_000
-    assert sum(size.values()) < 73_000
+    # Other pages, for annotators and reviewers.
+    assert sum(size.pop(name) for name in PEOPLE) < 12_000
+    assert sum(size.values()) < 90_000
 
 
 def test_the_page_asks_nothing_of_other_hosts_and_holds_no_inline_code():
-    for page in ("index.html", "study.html", "collect.html"):
+    for page in ("index.html", "study.html", "collect.html", "annotate.html", "review.html"):
         markup = (PAGE / page).read_text("utf-8")
         assert not re.search(r"\son\w+=|\sstyle=|<style|<script>|javascript:", markup)
     for file in files():
@@ -52,7 +55,7 @@ def test_every_module_is_fetched_ahead():
     named = set(re.findall(r'href="page/(\w+\.js)"', markup))
     # The first two are scripts of the page; then those for sound, transcripts, videos, and the pages of studies.
     apart = {"main.js", "theme.js", "capture.js", "transcribe.js", "video.js", "study.js", "collect.js", "visit.js"}
-    assert named == {file.name for file in files() if file.suffix == ".js"} - apart - set(EDITING)
+    assert named == {file.name for file in files() if file.suffix == ".js"} - apart - set(EDITING) - set(PEOPLE)
 
 
 @pytest.mark.parametrize("page", ["study", "collect"])

@@ -54,7 +54,7 @@ def _looked_at(page: Any) -> None:
         if facts["photos"] == 4 and not facts["doing"]:
             return
         page.wait_for_timeout(50)
-    pytest.fail("the photos were never looked at")
+    pytest.fail(f"the photos were never looked at: {facts}")
 
 
 def _search(page: Any, text: str) -> None:
