@@ -318,10 +318,7 @@ def _caption_regions(
 
 @app.command()
 def card(
-    data: Annotated[
-        Path,
-        typer.Option(help="A folder as for `reproduce patchioner`.", show_default=False),
-    ],
+    data: Annotated[Path, typer.Option(help="A folder as for `reproduce patchioner`.", show_default=False)],
     output: Out = Path("out/card"),
     model: Annotated[
         list[str] | None, typer.Option("--model", "-m", help="A model to measure; may be given several times.")

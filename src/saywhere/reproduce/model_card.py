@@ -15,6 +15,7 @@ from typing import Any
 
 import msgspec
 import numpy as np
+import torch
 
 from saywhere.atomic import write_atomic
 from saywhere.build.region_texts import BoxXyxy
@@ -22,6 +23,7 @@ from saywhere.core import InvalidValue, WholeImage
 from saywhere.core.types import Floats32, Progress
 from saywhere.language.coco_aliases import classes_named, coco_aliases
 from saywhere.metrics import caption_scores
+from saywhere.models.common.recalls import recalls
 from saywhere.provenance import git_hash
 from saywhere.reproduce.class_naming import naming_measures, pointing_measures
 from saywhere.reproduce.patchioner_data import HeldOut
@@ -141,10 +143,9 @@ def _recalls(model: Any, wholes: Floats32, held: HeldOut) -> dict[str, float]:
     """How often a caption's own photo is among the nearest."""
     order = {name: number for number, name in enumerate(held.photos)}
     pairs = [(order[item.image_id], text) for item in held.images.items for text in item.references]
-    cosines = model.texts([text for _, text in pairs]) @ wholes.T
-    own = cosines[np.arange(len(pairs)), [number for number, _ in pairs]]
-    nearer = (cosines > own[:, None]).sum(axis=1)
-    return {f"text → photo R@{most}": 100 * float((nearer < most).mean()) for most in _RECALLS}
+    texts = torch.from_numpy(model.texts([text for _, text in pairs]))
+    found = recalls(torch.from_numpy(wholes), texts, [number for number, _ in pairs], _RECALLS)
+    return {f"text → photo R@{most}": 100 * found[f"r{most}"] for most in _RECALLS}
 
 
 def measure_models(

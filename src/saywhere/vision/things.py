@@ -132,9 +132,15 @@ def suppressed(boxes_xyxy: Floats32, scores: Floats32, overlap: float) -> NDArra
 
 def box_means(cells: Floats32, boxes_xyxy: Floats32 | Sequence[Sequence[float]]) -> Floats32:
     """(m, d) of length 1: the mean of (rows, cols, d) cells by how much of each a box covers."""
+    means = covered_means(cells, boxes_xyxy)
+    unit: Floats32 = means / np.maximum(np.linalg.norm(means, axis=1, keepdims=True), 1e-12)
+    return unit
+
+
+def covered_means(cells: Floats32, boxes_xyxy: Floats32 | Sequence[Sequence[float]]) -> Floats32:
+    """(m, d) the mean of (rows, cols, d) cells by how much of each a box covers."""
     rows, cols, size = cells.shape
     along_y, along_x = Frame.of_grid(rows, cols).coverages(np.asarray(boxes_xyxy, np.float64))
     shares = np.einsum("mr,mc->mrc", along_y, along_x).reshape(len(along_y), -1).astype(np.float32)
-    means = shares @ cells.reshape(-1, size)
-    unit: Floats32 = means / np.maximum(np.linalg.norm(means, axis=1, keepdims=True), 1e-12)
-    return unit
+    means: Floats32 = shares @ cells.reshape(-1, size) / np.maximum(shares.sum(axis=1, keepdims=True), 1e-9)
+    return means

@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 import numpy as np
 from numpy.typing import ArrayLike
 
-from saywhere.core import Box, Frame, InvalidValue, Region, WholeImage
+from saywhere.core import Box, InvalidValue, Region, WholeImage
 from saywhere.core.types import Floats32
+from saywhere.models.common.windows import window_means
 from saywhere.models.face import Answer
 from saywhere.models.patchioner.eyes import AlignedView
-from saywhere.vision.things import NamedThings
+from saywhere.vision.things import NamedThings, covered_means
 
 if TYPE_CHECKING:
     from saywhere.models.region_features import RegionFeatures
@@ -26,8 +27,6 @@ WINDOWS: Final = 4
 """Rows and columns of windows."""
 LEAST_FOUND: Final = 0.1
 """Score of things that an eye with hidden states is told of."""
-STATE_WINDOWS: Final = 10
-"""The same, of windows that show hidden states."""
 
 
 class RegionAnswerer(Protocol):
@@ -121,7 +120,7 @@ def state_places(whole: Floats32, states: Floats32, things: NamedThings | None) 
     if things:
         shown.append(_flagged(things.vectors, 1, things.scores))
         boxes.append(things.boxes_xyxy)
-        inside.append(_flagged(_box_states(windows[1:], things.boxes_xyxy), 2, things.scores))
+        inside.append(_flagged(covered_means(_on_grid(windows[1:]), things.boxes_xyxy), 2, things.scores))
     places = [*boxes, everything, edges, *boxes[1:]]
     return RegionFeatures(np.concatenate([*shown, _flagged(windows, 2), *inside]), np.concatenate(places))
 
@@ -134,22 +133,15 @@ def _flagged(values: Floats32, kind: int, scores: Floats32 | None = None) -> Flo
     return np.concatenate([values, beside], axis=1)
 
 
-def _box_states(windows: Floats32, boxes_xyxy: Floats32) -> Floats32:
-    """(m, d) the mean of (n, d) states of windows by how much of each a box covers."""
+def _on_grid(windows: Floats32) -> Floats32:
     side = math.isqrt(len(windows))
-    along_y, along_x = Frame.of_grid(side, side).coverages(boxes_xyxy.astype(np.float64))
-    shares = np.einsum("mr,mc->mrc", along_y, along_x).reshape(len(boxes_xyxy), -1).astype(np.float32)
-    means: Floats32 = shares @ windows / np.maximum(shares.sum(axis=1, keepdims=True), 1e-9)
-    return means
+    placed: Floats32 = windows.reshape(side, side, -1)
+    return placed
 
 
 def _state_windows(states: Floats32) -> tuple[Floats32, Floats32]:
     """(1 + n, s) the whole's state and the mean of those in each window; (n, 4) where these are."""
-    grid = math.isqrt(len(states) - 1)
-    if grid**2 != len(states) - 1 or grid < 1:
-        raise InvalidValue("view.states", f"are {len(states)}, not one more than a square")
-    side = STATE_WINDOWS if grid % STATE_WINDOWS == 0 else grid
-    cut = states[1:].reshape(side, grid // side, side, grid // side, -1).mean(axis=(1, 3))
+    windows, side = window_means(states)
     steps = np.linspace(0, 1, side + 1).tolist()
     edges = [(steps[c], steps[r], steps[c + 1], steps[r + 1]) for r in range(side) for c in range(side)]
-    return np.concatenate([states[:1], cut.reshape(side * side, -1)]), np.array(edges, np.float32)
+    return windows, np.array(edges, np.float32)

@@ -9,7 +9,6 @@ single windows of the photo and what a detector found there: how many there are,
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
@@ -23,6 +22,7 @@ from saywhere.assets.checkpoint import CONFIG
 from saywhere.core.errors import InvalidFile, InvalidValue, UnknownName
 from saywhere.core.types import Floats32
 from saywhere.models.common.config import ShapeConfig
+from saywhere.models.common.windows import window_means
 from saywhere.models.folder import built, load_part, save_part
 from saywhere.models.patchioner.layers import ThingReader, unit
 from saywhere.vision.things import NamedThings
@@ -30,8 +30,6 @@ from saywhere.vision.things import NamedThings
 _KIND = "patchioner-matching"
 MOST_THINGS, LEAST_SCORE = 20, 0.1
 """Things found that are read: the surest, if they are at least as sure as that."""
-WINDOWS = 10
-"""Rows and columns of windows, if they divide the eye's grid."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,11 +121,7 @@ class Matcher:
 
 def windows_of(states: Floats32) -> tuple[Floats32, Floats32]:
     """(1 + n, s) the whole's state and the mean of those in each window; (n, 2) where the windows' centres are."""
-    grid = math.isqrt(len(states) - 1)
-    if grid**2 != len(states) - 1 or grid < 1:
-        raise InvalidValue("view.states", f"are {len(states)}, not one more than a square")
-    side = WINDOWS if grid % WINDOWS == 0 else grid
-    cut = states[1:].reshape(side, grid // side, side, grid // side, -1).mean(axis=(1, 3)).reshape(side * side, -1)
+    windows, side = window_means(states)
     y, x = np.divmod(np.arange(side * side), side)
     centres = (np.column_stack([x, y]) + 0.5) / side
-    return np.concatenate([states[:1], cut]), centres.astype(np.float32)
+    return windows, centres.astype(np.float32)
