@@ -8,6 +8,7 @@ import pytest
 import torch
 
 from saywhere.core.errors import SaywhereError
+from saywhere.language.vocabulary import END_ID
 from saywhere.learn import train
 from saywhere.learn.photo_reward import PhotoRewardSection, PhotoRewardTask, log_likelihoods
 from saywhere.learn.recipe import parse_recipe
@@ -72,6 +73,24 @@ def test_likelihoods_are_those_of_the_words_alone(folder: Path) -> None:
         )
 
 
+def test_likelihoods_are_those_of_the_temperature_that_words_are_drawn_at(folder: Path) -> None:
+    model = task(folder).build(torch.Generator().manual_seed(0)).eval()
+    vectors = torch.randn(1, eye_small.TEXT, generator=torch.Generator().manual_seed(1))
+    photo_states = PhotoStates(torch.ones(1, 17, eye_small.SIZE), torch.ones(1, 16))
+    words = range(END_ID, END_ID + len(model.decoder.say(torch.zeros(1, model.decoder.config.width))[0]))
+    with torch.no_grad():
+        for temperature in (0.5, 1.0):
+            first = [
+                log_likelihoods(model.decoder, vectors, torch.tensor([[word]]), photo_states, temperature)
+                for word in words
+            ]
+            assert float(torch.cat(first).exp().sum()) == pytest.approx(1, abs=1e-5)
+        warm, cold = (
+            log_likelihoods(model.decoder, vectors, torch.tensor([[4, 5, 2]]), photo_states, t) for t in (1.0, 0.5)
+        )
+    assert float(warm) != pytest.approx(float(cold))
+
+
 def test_a_writer_earns_more_after_learning(folder: Path, tmp_path: Path) -> None:
     parts = {name: str(folder / sub) for name, sub in (("folder", ""), ("eye", "eye"), ("decoder", "decoder"))}
     recipe = parse_recipe(
@@ -92,7 +111,9 @@ def test_a_writer_earns_more_after_learning(folder: Path, tmp_path: Path) -> Non
     assert sum(earned[-10:]) > sum(earned[:10]) + 1
 
 
-@pytest.mark.parametrize("wrong", [{"samples": 1}, {"sample_words": 0}, {"eye": {"layers": 1}}])
+@pytest.mark.parametrize(
+    "wrong", [{"samples": 1}, {"sample_words": 0}, {"sample_temperature": 0}, {"eye": {"layers": 1}}]
+)
 def test_what_cannot_be_rewarded_is_refused_before_work_starts(folder: Path, wrong: dict[str, object]) -> None:
     recipe = parse_recipe(
         {
@@ -104,5 +125,5 @@ def test_what_cannot_be_rewarded_is_refused_before_work_starts(folder: Path, wro
         },
         "test",
     )
-    with pytest.raises(SaywhereError, match=r"samples|sample_words|eye"):
+    with pytest.raises(SaywhereError, match=r"samples|sample_words|sample_temperature|eye"):
         check_sections(recipe, "test")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -60,6 +61,13 @@ def test_the_same_generator_draws_the_same_captions(texts: Path) -> None:
     assert torch.equal(first, second)
 
 
+def test_the_colder_the_drawing_the_likelier_its_words(texts: Path) -> None:
+    model, vectors = _decoder(texts), torch.randn(1, 4).expand(200, 4)
+    cold, warm = (sample(model, vectors, 5, torch.Generator().manual_seed(0), temperature=t) for t in (1e-4, 1.0))
+    assert len(cold.unique(dim=0)) == 1
+    assert len(warm.unique(dim=0)) > 20
+
+
 def test_a_caption_of_the_photo_is_rewarded_more_than_that_of_another(texts: Path) -> None:
     task = _task(texts)
     words = {word: task.vocabulary.encode([word]).ids[0] for word in ("a", "dog", "cat", "here")}
@@ -97,8 +105,11 @@ def test_texts_of_one_group_cannot_be_rewarded(tmp_path: Path) -> None:
         RewardTask(RewardSection(width=8, heads=2), TextData(folder=tmp_path / "t", held_out=2))
 
 
-@pytest.mark.parametrize(("values", "reason"), [({"samples": 1}, "samples"), ({"sample_words": 99}, "sample_words")])
-def test_settings_that_make_no_sense_are_refused(values: dict[str, int], reason: str) -> None:
+@pytest.mark.parametrize(
+    ("values", "reason"),
+    [({"samples": 1}, "samples"), ({"sample_words": 99}, "sample_words"), ({"sample_temperature": 0.0}, "temperature")],
+)
+def test_settings_that_make_no_sense_are_refused(values: dict[str, Any], reason: str) -> None:
     with pytest.raises(ValueError, match=reason):
         RewardSection(**values)
 

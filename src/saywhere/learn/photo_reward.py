@@ -35,16 +35,18 @@ from saywhere.models.patchioner.photo_writing import (
 
 class PhotoRewardSection(PhotoWriterSection, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """[model]: as for "patchioner-photo-writer", but captions are drawn. samples: for each photo. sample_words: pieces
-    of each, at most. invented: what each kind of thing that is named and not there costs. naming: how much what boxes
-    are called counts. Start from a writer that can speak: [data] decoder and eye."""
+    of each, at most. sample_temperature: see `RewardSection`. invented: what each kind of thing that is named and not
+    there costs. naming: how much what boxes are called counts. Start from a writer that can speak: [data] decoder and
+    eye."""
 
     samples: int = 5
     sample_words: int = 20
+    sample_temperature: float = 1.0
     invented: float = 0.2
     naming: float = 0.3
 
     def __post_init__(self) -> None:
-        reward.check_samples(self.samples, self.sample_words)
+        reward.check_samples(self.samples, self.sample_words, self.sample_temperature)
         if self.eye is not None:
             raise ValueError("the eye stands still while its writer is rewarded: leave [model.eye] out")
 
@@ -87,11 +89,12 @@ class PhotoRewardTask(PhotoWriterTask):
             seen = writer.eye(batch.boxes.trunk_states)
         vectors = unit(seen.whole.float()).repeat_interleave(samples, dim=0)
         photo_states = PhotoStates(seen.states, seen.states.new_ones(len(vectors), seen.states.shape[1] - 1))
-        drawn = reward.sample(writer.decoder, vectors, self._reward.sample_words, generator, photo_states)
+        temperature = self._reward.sample_temperature
+        drawn = reward.sample(writer.decoder, vectors, self._reward.sample_words, generator, photo_states, temperature)
         rewards = self._rewards(drawn, batch).to(vectors)
         each = rewards.view(-1, samples)
         advantage = (each - (each.sum(dim=1, keepdim=True) - each) / (samples - 1)).flatten()
-        said = log_likelihoods(writer.decoder, vectors, drawn, photo_states)
+        said = log_likelihoods(writer.decoder, vectors, drawn, photo_states, temperature)
         loss = -(advantage * said).sum() / (drawn != PAD_ID).sum()
         named = self._naming_loss(
             writer.decoder, seen_texts(writer.eye, seen, batch.boxes, self._reward.loudness), batch
@@ -122,12 +125,15 @@ class PhotoRewardTask(PhotoWriterTask):
         )
 
 
-def log_likelihoods(decoder: PrefixDecoder, vectors: Tensor, drawn: Tensor, photo_states: PhotoStates) -> Tensor:
-    """(n,) of the texts (n, t), ends included."""
+def log_likelihoods(
+    decoder: PrefixDecoder, vectors: Tensor, drawn: Tensor, photo_states: PhotoStates, temperature: float = 1.0
+) -> Tensor:
+    """(n,) of the texts (n, t), ends included, if words are drawn at this temperature."""
     if drawn.ndim != 2:
         raise InvalidValue("texts", f"have shape {tuple(drawn.shape)}, not (n, t)")
     begin = drawn.new_full((len(drawn), 1), BEGIN_ID)
-    scores = decoder(vectors, torch.cat([begin, drawn[:, :-1]], dim=1), None, photo_states).float().log_softmax(dim=-1)
+    scores = decoder(vectors, torch.cat([begin, drawn[:, :-1]], dim=1), None, photo_states).float()
+    scores = (scores / temperature).log_softmax(dim=-1)
     chosen = scores.gather(2, (drawn - END_ID).clamp(min=0)[..., None])[..., 0]
     likely: Tensor = (chosen * (drawn != PAD_ID)).sum(dim=1)
     return likely

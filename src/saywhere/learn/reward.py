@@ -25,13 +25,16 @@ from saywhere.models.patchioner.tasks import DecoderSection, DecoderTask, TextDa
 
 class RewardSection(DecoderSection, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """[model]: as for "patchioner-decoder". samples: captions drawn for each text. sample_words: pieces of each, at
-    most. Start from a decoder that can speak: train.init_from."""
+    most. sample_temperature: of the drawing, and so of the policy that is rewarded: below 1 draws are as good as those
+    that a caption is chosen from, so that good captions are told from better ones instead of from nonsense. Start from
+    a decoder that can speak: train.init_from."""
 
     samples: int = 5
     sample_words: int = 20
+    sample_temperature: float = 1.0
 
     def __post_init__(self) -> None:
-        check_samples(self.samples, self.sample_words)
+        check_samples(self.samples, self.sample_words, self.sample_temperature)
         if self.sample_words > self.max_words:
             raise ValueError("sample_words must be from 1 to max_words")
 
@@ -44,6 +47,7 @@ class RewardTask(DecoderTask):
     def __init__(self, model: RewardSection, data: TextData) -> None:
         super().__init__(model, data)
         self._samples, self._sample_words = model.samples, model.sample_words
+        self._sample_temperature = model.sample_temperature
         self._references: dict[int, list[str]] = {}
         for item in self._train:
             self._references.setdefault(item.group, []).append(self.vocabulary.text(item.ids.tolist()))
@@ -58,14 +62,15 @@ class RewardTask(DecoderTask):
             raise TypeError(f"a decoder is rewarded, not a {type(model).__name__}")
         bank = None if self._bank is None else self._bank.to(batch.vectors.device)
         vectors = seen_as(batch, self.objective, bank, generator).repeat_interleave(self._samples, dim=0)
-        drawn = sample(decoder, vectors, self._sample_words, generator)
+        drawn = sample(decoder, vectors, self._sample_words, generator, temperature=self._sample_temperature)
         rewards = self._rewards(drawn, batch.groups.repeat_interleave(self._samples)).to(vectors)
         each = rewards.view(-1, self._samples)
         others = (each.sum(dim=1, keepdim=True) - each) / (self._samples - 1)
         advantage = (each - others).flatten()
         begin = drawn.new_full((len(drawn), 1), BEGIN_ID)
         said = drawn != PAD_ID
-        scores = decoder(vectors, torch.cat([begin, drawn[:, :-1]], dim=1)).log_softmax(dim=-1)
+        scores = decoder(vectors, torch.cat([begin, drawn[:, :-1]], dim=1)) / self._sample_temperature
+        scores = scores.log_softmax(dim=-1)
         chosen = scores.gather(2, (drawn - END_ID).clamp(min=0)[..., None])[..., 0]
         # Over the words of the true texts, not of the drawn ones: how long others' captions are must not matter.
         loss = -(advantage[:, None] * chosen * said).sum() / (batch.target_count * self._samples)
@@ -79,12 +84,14 @@ class RewardTask(DecoderTask):
         return torch.tensor([rated[number]["CIDEr"] for number in range(len(texts))])
 
 
-def check_samples(samples: int, words: int) -> None:
-    """Raise if so many captions of so many words cannot be judged against each other."""
+def check_samples(samples: int, words: int, temperature: float) -> None:
+    """Raise if so many captions of so many words, drawn at this temperature, cannot be judged against each other."""
     if samples < 2:
         raise ValueError("samples must be at least 2: each is judged against the others")
     if words < 1:
         raise ValueError("sample_words must be at least 1")
+    if not 0 < temperature < float("inf"):
+        raise ValueError("sample_temperature must be above 0")
 
 
 def sample(
@@ -93,6 +100,7 @@ def sample(
     most: int,
     generator: torch.Generator,
     photo_states: PhotoStates | None = None,
+    temperature: float = 1.0,
 ) -> Tensor:
     """(n, t ≤ most) ids drawn word by word from the decoder: pieces, END_ID where it ended, then PAD_ID. photo_states:
     of photos, for a decoder that attends to them."""
@@ -105,7 +113,7 @@ def sample(
         for place in range(most):
             if unknown is not None:
                 scores[:, unknown - END_ID] = -torch.inf
-            tokens = torch.multinomial(scores.float().softmax(dim=-1), 1, generator=generator)[:, 0]
+            tokens = torch.multinomial((scores.float() / temperature).softmax(dim=-1), 1, generator=generator)[:, 0]
             drawn.append(torch.where(ended, PAD_ID, tokens + END_ID))
             ended = ended | (tokens == 0)
             if bool(ended.all()) or place + 1 == most:
