@@ -39,6 +39,7 @@ SETTINGS = ModelSettings(
     steps=4,
     around_steps=3,
     reward_steps=2,
+    text_steps=2,
     batch=4,
     reward_batch=4,
     eye=(("layers", 1), ("heads", 2), ("start", "random"), ("kept_share", 0.75)),
@@ -61,7 +62,7 @@ def store(tmp_path: Path) -> Store:
                 jpeg=b"no picture" if number == 3 else file.getvalue(),
                 boxes_xyxy=np.array([[0.1, 0.2, 0.5, 0.6]], np.float32),
                 classes=[number],
-                captions=["a cat on a table", "two cats on a table"],
+                captions=["a cat on a table", "two cats on a table"][: 1 + number % 2],
                 split="validation" if number > 7 else "train",
             )
     return Store(tmp_path / "coco")

@@ -9,7 +9,9 @@ import pytest
 import torch
 
 from saywhere.core import InvalidFile, InvalidValue
+from saywhere.language.vocabulary import BEGIN_ID, END_ID, PAD_ID
 from saywhere.models.patchioner.gap_model import GapModel
+from saywhere.models.patchioner.objective import TextBatch, TextObjective, seen_as
 from saywhere.models.patchioner.ridge import fit_ridge, out_of_fold
 
 
@@ -130,3 +132,16 @@ def test_texts_of_another_width_are_refused() -> None:
         model.imagine(torch.ones(2, 5), (1, 1), torch.Generator())
     with pytest.raises(InvalidValue, match="shapes"):
         GapModel.fit(np.ones((3, 2)), np.ones((3, 3)))
+    with pytest.raises(InvalidValue, match="all 3 are the same"):
+        GapModel.fit(np.ones((3, 2)), np.eye(3)[:, :2])
+
+
+def test_names_of_things_are_told_by_their_own_vectors_and_longer_texts_across_the_gap() -> None:
+    texts, images = _gap(200)
+    rows = torch.from_numpy(texts[:2]).float()
+    words = torch.tensor([[BEGIN_ID, 5, 6, END_ID, PAD_ID], [BEGIN_ID, 5, 6, 7, END_ID]])
+    batch = TextBatch(rows, words, torch.arange(2), None)
+    objective = TextObjective(noise=(0.0, 0.0), gap=GapModel.fit(texts, images), names=2)
+    moved = seen_as(batch, objective, None, torch.Generator().manual_seed(0))
+    torch.testing.assert_close(moved[0], rows[0])
+    assert float(moved[1] @ rows[1]) < 0.95

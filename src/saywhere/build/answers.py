@@ -7,18 +7,17 @@ Every step goes on where it stopped.
 
 from __future__ import annotations
 
-import shutil
 from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import torch
 
 from saywhere.build.answer_places import see_places
 from saywhere.build.answer_questions import QuestionScale, write_questions, write_texts
 from saywhere.build.answer_report import AnswerReport, report_of
+from saywhere.build.parts import install_part
 from saywhere.core.errors import InvalidFile
 from saywhere.core.types import Progress
 from saywhere.language.embed import open_token_encoder
@@ -30,7 +29,6 @@ from saywhere.models.answerer.judgement import Judgement, fit_judgement
 from saywhere.models.answerer.kinds import question_kind
 from saywhere.models.answerer.network import AnswerNet
 from saywhere.models.answerer.task import answered, human
-from saywhere.models.patchioner.seer_config import read_config, save_config
 from saywhere.store import Store
 
 DATA, RUN, BLIND, PART, REPORT = "data", "run", "run-blind", "answers", "report.md"
@@ -103,14 +101,8 @@ def build_answers(
 
 def install_answers(part: Path, model: Path) -> None:
     """Put a trained part into a model's folder, in place of one that was there, and name it in seer.json."""
-    config = read_config(model)
     AnswerNet.from_pretrained(part)
-    target = model / PART
-    if target.resolve() == part.resolve():
-        raise InvalidFile(part, "is in the model's folder already")
-    shutil.rmtree(target, ignore_errors=True)
-    shutil.copytree(part, target)
-    save_config(model, msgspec.to_builtins(config) | {"answers": PART, "question_kinds": list(_EXAMPLES)})
+    install_part(part, model, answers=part.name, question_kinds=list(_EXAMPLES))
 
 
 def prepare_answers(

@@ -7,23 +7,20 @@ Every step goes on where it stopped.
 
 from __future__ import annotations
 
-import shutil
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import numpy as np
 
 from saywhere.build.eye_seen import SeenStore, write_seen
-from saywhere.core.errors import InvalidFile
+from saywhere.build.parts import install_part
 from saywhere.core.types import Progress
 from saywhere.learn import train_to_end
 from saywhere.learn.recipe import Recipe, parse_recipe
 from saywhere.models.eye.features import CAPTIONS, CAPTIONS_KIND
 from saywhere.models.patchioner.matching import Matcher, windows_of
 from saywhere.models.patchioner.matching_task import WINDOWS_FIELDS, WINDOWS_KIND, MatchTraining
-from saywhere.models.patchioner.seer_config import read_config, save_config
 from saywhere.store import Store
 from saywhere.vision.eye import Seen
 
@@ -66,14 +63,8 @@ def see_windows(features: Path, eye: Path, out: Path, progress: Progress, *, bf1
 
 def install_matching(part: Path, model: Path) -> None:
     """Put a trained part into a model's folder, in place of one that was there, and name it in seer.json."""
-    config = read_config(model)
     Matcher.from_pretrained(part)
-    target = model / PART
-    if target.resolve() == part.resolve():
-        raise InvalidFile(part, "is in the model's folder already")
-    shutil.rmtree(target, ignore_errors=True)
-    shutil.copytree(part, target)
-    save_config(model, msgspec.to_builtins(config) | {"matching": PART})
+    install_part(part, model, matching=part.name)
 
 
 def matching_recipe(features: Path, windows: Path, scale: MatchingScale) -> Recipe:

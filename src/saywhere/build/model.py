@@ -22,6 +22,7 @@ from saywhere.build.eye_things import Finder, find_things
 from saywhere.build.matching import MatchingScale, build_matching, install_matching
 from saywhere.build.referring_part import build_referring, install_referring
 from saywhere.build.referring_training import TrainingConfig
+from saywhere.build.text_writer import TextWriterScale, build_text_writer, install_text_writer
 from saywhere.build.with_eye import build_with_eye
 from saywhere.core.errors import InvalidFile
 from saywhere.core.types import Progress
@@ -40,21 +41,23 @@ _TEXT_WRITER = "decoder"
 
 @dataclass(frozen=True, slots=True)
 class ModelSettings:
-    """steps, around_steps, reward_steps: of the three trainings; 0 for none. Reward did harm so far (docs/log.md).
-    matching_steps, answer_steps, referring_epochs: of the parts that tell photos apart, answer and find; 0 for none.
+    """steps, around_steps, reward_steps: of the three trainings; 0 for none.
+    text_steps, matching_steps, answer_steps, referring_epochs: of the writer that learns from text alone, and of the
+    parts that tell photos apart, answer and find; 0 for none.
     batch, reward_batch: photos a step. precision: "fp32", or "bf16" where the processor has it. photos: at most, those
     with most labels first. eye: how the eye learns, see `EyeSection`."""
 
     steps: int = 4000
     around_steps: int = 1800
     reward_steps: int = 0
+    text_steps: int = 0
     matching_steps: int = 0
     answer_steps: int = 0
     referring_epochs: int = 0
     batch: int = 32
     reward_batch: int = 16
     rate: float = 4e-4
-    reward_rate: float = 5e-5
+    reward_rate: float = 4e-5
     precision: str = "fp32"
     photos: int | None = None
     eye: tuple[tuple[str, Any], ...] = (("layers", 4), ("kept_share", 0.4))
@@ -100,6 +103,10 @@ def build_model(
         learnt = work / "rewarded"
         writer.save_pretrained(learnt)
     build_with_eye(base, learnt / EYE_FOLDER, {WRITER: learnt}, out)
+    if settings.text_steps:
+        steps = settings.text_steps, max(1, settings.text_steps // 2)
+        likely = TextWriterScale(*steps, bf16=settings.precision == "bf16", seed=settings.seed)
+        install_text_writer(build_text_writer(features, out, work / "text", likely, progress), out)
     if settings.matching_steps:
         scale = MatchingScale(settings.matching_steps, bf16=settings.precision == "bf16", seed=settings.seed)
         install_matching(build_matching(features, learnt / EYE_FOLDER, work / "matching", scale, progress), out)
@@ -171,7 +178,15 @@ def reward_recipe(features: Path, learnt: Path, settings: ModelSettings) -> Reci
         "name": "the writer, rewarded",
         "task": "patchioner-photo-reward",
         "seed": settings.seed,
-        "model": {"boxes": 3, "named": 0.25, "dropout": 0.0},
+        "model": {
+            "boxes": 3,
+            "named": 0.25,
+            "samples": 6,
+            "sample_temperature": 0.5,
+            "invented": 0.3,
+            "smoothing": 0.0,
+            "dropout": 0.0,
+        },
         "data": {"folder": str(features), "eye": str(learnt / EYE_FOLDER), "decoder": str(learnt)},
         "train": {
             **_pace(settings.reward_steps, settings.reward_batch, settings.reward_rate, settings),

@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-import shutil
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-import msgspec
 import numpy as np
 
+from saywhere.build.parts import install_part
 from saywhere.build.referring import look_at_photos, looked_photos, name_vectors, sees
 from saywhere.build.referring_report import measure, write_report
 from saywhere.build.referring_texts import COLOUR, NOUN
 from saywhere.build.referring_training import ReferringData, TrainingConfig, train_referring, with_threshold
-from saywhere.core.errors import InvalidFile
 from saywhere.core.types import Progress
 from saywhere.models.patchioner.referring import Referrer
 from saywhere.models.patchioner.seer import Seer
-from saywhere.models.patchioner.seer_config import read_config, save_config
 from saywhere.store import Store
 
 PART = "referring"
@@ -58,10 +55,5 @@ def build_referring(
 
 def install_referring(part: Path, model: Path) -> None:
     """Put a trained part into a model's folder, in place of one that was there, and name it in seer.json."""
-    config = read_config(model)
     Referrer.from_pretrained(part)
-    target = model / PART
-    if target.resolve() == part.resolve():
-        raise InvalidFile(part, "is in the model's folder already")
-    shutil.copytree(part, target, dirs_exist_ok=True)
-    save_config(model, msgspec.to_builtins(config) | {"referring": PART})
+    install_part(part, model, referring=part.name)

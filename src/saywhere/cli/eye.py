@@ -1,4 +1,4 @@
-"""`saywhere build eye|with-eye|model`: what the eye learns from, a model that sees with it, and both in one go."""
+"""`saywhere build eye|with-eye|matching|text-writer|model`: what the eye learns from, what is built on it, and all."""
 
 from __future__ import annotations
 
@@ -98,16 +98,43 @@ def matching(
     out.print(f"{part}: what tells photos apart" + (f", now a part of {folder}" if install else ""), markup=False)
 
 
+def text_writer(
+    features: Annotated[Path, typer.Argument(help="A folder that `saywhere build eye` wrote.", show_default=False)],
+    output: Annotated[Path, typer.Option("--out", "-o", help="Folder to write to; the writer is in its decoder/.")],
+    model: Annotated[str, typer.Option(help="The model with eye, memory and the text-only writer.")] = "saywhere-base",
+    steps: Annotated[int, typer.Option(min=1, help="Training steps by likelihood, each of 128 texts.")] = 2500,
+    reward_steps: Annotated[int, typer.Option(min=1, help="Training steps by reward, each of 32 texts.")] = 1500,
+    half: Annotated[bool, typer.Option("--bf16", help="Compute in bf16, where the processor has it.")] = False,
+    seed: Annotated[int, typer.Option(help="Random seed of the trainings.")] = 0,
+) -> None:
+    """Tune a model's text-only writer to its eye: on captions alone, moved to where the eye may see their photos.
+
+    After an interruption the same command goes on. `saywhere build with-eye` puts the result into a model.
+    """
+    from saywhere import loading
+    from saywhere.build.text_writer import TextWriterScale, build_text_writer
+
+    scale = TextWriterScale(steps, reward_steps, bf16=half, seed=seed)
+    with stages() as progress:
+        part = build_text_writer(features, loading.find(model).folder, output, scale, progress)
+    out.print(f"{part}: a writer that learnt from text alone", markup=False)
+
+
 def model(
     store: Annotated[Path, typer.Argument(help="A store that `saywhere build coco` made.", show_default=False)],
     output: Annotated[Path, typer.Option("--out", "-o", help="Folder of the new model.")] = Path("out/model"),
     work: Annotated[Path, typer.Option(help="Folder for intermediate results, which a second run reuses.")] = Path(
         "out/model-work"
     ),
-    base: Annotated[str, typer.Option(help="The model whose memory and text-only writer are kept.")] = "saywhere-base",
+    base: Annotated[
+        str, typer.Option(help="The model whose memory is kept, and whose text-only writer is begun with.")
+    ] = "saywhere-base",
     steps: Annotated[int, typer.Option(min=1, help="Training steps of the eye and its writer.")] = 4000,
     around_steps: Annotated[int, typer.Option(min=0, help="Further steps, with surroundings such as sky.")] = 1800,
-    reward_steps: Annotated[int, typer.Option(min=0, help="Training steps of the writer by reward, if any.")] = 0,
+    reward_steps: Annotated[int, typer.Option(min=0, help="Training steps of the writer by reward, if any.")] = 1000,
+    text_steps: Annotated[
+        int, typer.Option(min=0, help="Training steps of the writer that learns from text alone; 0: as in BASE.")
+    ] = 2500,
     matching_steps: Annotated[
         int, typer.Option(min=0, help="Training steps of the part that tells photos apart; 0: none.")
     ] = 2000,
@@ -137,6 +164,7 @@ def model(
         steps=steps,
         around_steps=around_steps,
         reward_steps=reward_steps,
+        text_steps=text_steps,
         matching_steps=matching_steps,
         answer_steps=answer_steps,
         referring_epochs=referring_epochs,

@@ -49,6 +49,8 @@ class GapModel:
         text_mean, image_mean = said.mean(axis=0), seen.mean(axis=0)
         away, shown = said - text_mean, seen - image_mean
         spread = away.T @ away / len(said)
+        if not spread.any():
+            raise InvalidValue("texts", f"all {len(said)} are the same, so how photos differ from them cannot be told")
         spread += _SHRINKAGE * np.trace(spread) / size * np.eye(size)
         to_image = np.linalg.solve(spread, away.T @ shown / len(said))
         left = shown - away @ to_image

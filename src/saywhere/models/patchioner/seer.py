@@ -186,7 +186,7 @@ def open_seer(folder: str | Path, writer: str = "", *, eyes: Eyes | None = None)
         # One that attends to photos learnt from their own vectors, across no gap.
         Direct() if reads_photos(decoder) else _open_gap(config.gap, bank, config, root),
         _searching(config.beams, config.no_repeat),
-        ConsensusConfig(draws=config.draws, no_repeat=config.no_repeat) if config.draws else None,
+        _agreeing(config) if config.draws else None,
     )
 
     def above() -> VectorWriter:
@@ -314,6 +314,12 @@ def open_with_writer(folder: str | Path, part: str = "", *, base: Seer | None = 
     writer = MemoryWriter(seer.writer.bank, own, least_similarity=seer.writer.least_similarity)
     parts = OptionalParts(seer.parts.text_encoder)
     return Seer(seer.eyes, writer, parts, seer.grounding, Path(folder).resolve().name)
+
+
+def _agreeing(config: SeerConfig) -> ConsensusConfig:
+    return ConsensusConfig(
+        draws=config.draws, temperature=config.draw_temperature, no_repeat=config.no_repeat, among=config.among
+    )
 
 
 def _level_generation(config: SeerConfig) -> Generation:

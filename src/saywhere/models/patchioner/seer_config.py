@@ -30,6 +30,7 @@ class SeerConfig(msgspec.Struct, forbid_unknown_fields=True):
     and the text encoder's vectors are of one space. text_encoder: as for `open_text_encoder`, a file that it names
     being looked for in the folder first; "" for the package's own. weighting: as of `Aggregation`, kind → way.
     beams, no_repeat: see `GenerationConfig`. draws: for whole photos, see `ConsensusConfig`; 0: as regions.
+    draw_temperature, among: of that, see there.
     answers: the folder of the network that answers questions, if there is one. question_kinds: see `Seer`.
     levels: of captions above objects, such as "scene"; level_writer: the folder of what writes them; both or none.
     level_gap: "memory" or "direct"; level_beams: of their search, 1 for greedy; level_draws: to write them by
@@ -53,6 +54,8 @@ class SeerConfig(msgspec.Struct, forbid_unknown_fields=True):
     beams: int = 1
     no_repeat: int = 0
     draws: int = 0
+    draw_temperature: float = 0.5
+    among: float = 0.3
     answers: str = ""
     question_kinds: list[str] = []
     levels: list[str] = []
@@ -107,6 +110,9 @@ def _check(config: SeerConfig) -> None:
     Aggregation(**config.weighting)  # type: ignore[arg-type]  # it checks them itself
     if config.input_px < 1 or min(config.beams, config.no_repeat + 1, config.draws + 1) < 1:
         raise InvalidValue("input_px, beams, no_repeat, draws", "are negative, or not at least 1 where they must be")
+    if not 0 < config.draw_temperature < float("inf") or not 0 <= config.among <= 1:
+        reason = f"are {config.draw_temperature}, {config.among}, not above 0 and within [0, 1]"
+        raise InvalidValue("draw_temperature, among", reason)
     if not config.temperature > 0:
         raise InvalidValue("temperature", f"is {config.temperature}, not above 0")
     if config.matching and config.encoder != EYE:
