@@ -78,10 +78,10 @@ def build_text_writer(features: Path, model: Path, out: Path, scale: TextWriterS
 
 
 def install_text_writer(part: Path, model: Path) -> None:
-    """Put it into a model's folder, in place of the text-only writer that was there, which then reads what the eye sees
-    as it is: it learnt to."""
+    """Put it into a model's folder, in place of the text-only writer that was there. What the eye sees of whole photos
+    is read as it is, which it learnt; vectors of regions, which hold names too, go by the memory."""
     PrefixDecoder.from_pretrained(part)
-    install_part(part, model, gap="direct")
+    install_part(part, model, scene_gap="direct")
 
 
 def measure_gap(features: Path, eye: Path, progress: Progress) -> GapModel:

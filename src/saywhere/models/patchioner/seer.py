@@ -181,13 +181,13 @@ def open_seer(folder: str | Path, writer: str = "", *, eyes: Eyes | None = None)
     # Who made an index beside a bank wants it to be used: see docs/scale.md.
     bank = MemoryBank.load(memory, approximate=memory.with_suffix(".lance").exists())
     decoder = open_decoder(root / config.writers[chosen])
-    objects = VectorWriter(
-        decoder,
+    generation = _searching(config.beams, config.no_repeat), _agreeing(config) if config.draws else None
+    if reads_photos(decoder):
         # One that attends to photos learnt from their own vectors, across no gap.
-        Direct() if reads_photos(decoder) else _open_gap(config.gap, bank, config, root),
-        _searching(config.beams, config.no_repeat),
-        _agreeing(config) if config.draws else None,
-    )
+        objects = VectorWriter(decoder, Direct(), *generation)
+    else:
+        scene_gap = _open_gap(config.scene_gap, bank, config, root) if config.scene_gap else None
+        objects = VectorWriter(decoder, _open_gap(config.gap, bank, config, root), *generation, scene_gap)
 
     def above() -> VectorWriter:
         decoder = PrefixDecoder.from_pretrained(root / config.level_writer)

@@ -24,7 +24,8 @@ EYE = "eye"
 
 class SeerConfig(msgspec.Struct, forbid_unknown_fields=True):
     """seer.json. encoder, input_px: what looks; "eye" for the one in the folder, whose size is its own. gap: "memory"
-    "direct" or "bridge", whose weights are in the folder of that name. writers: folders by name, each of a decoder of
+    "direct" or "bridge", whose weights are in the folder of that name; scene_gap: the same of whole photos and of sets
+    of boxes, if that is otherwise. writers: folders by name, each of a decoder of
     ours or of the published form; the first is the default. class_names: whether the encoder's classifier helps. blend:
     see that class. alignment: "linear" or "talk2dino", in the folder "alignment", or "shared", if the encoder's patches
     and the text encoder's vectors are of one space. text_encoder: as for `open_text_encoder`, a file that it names
@@ -53,6 +54,7 @@ class SeerConfig(msgspec.Struct, forbid_unknown_fields=True):
     least_presence: float = 0.0
     beams: int = 1
     no_repeat: int = 0
+    scene_gap: str = ""
     draws: int = 0
     draw_temperature: float = 0.5
     among: float = 0.3
@@ -101,8 +103,9 @@ def read_config(folder: str | Path) -> SeerConfig:
 def _check(config: SeerConfig) -> None:
     if not config.writers:
         raise InvalidValue("writers", "there are none")
-    if config.gap not in GAPS:
-        raise UnknownName("gap", config.gap, GAPS)
+    for gap in (config.gap, config.scene_gap or config.gap):
+        if gap not in GAPS:
+            raise UnknownName("gap", gap, GAPS)
     if config.alignment not in ALIGNMENTS:
         raise UnknownName("alignment", config.alignment, ALIGNMENTS)
     if unknown := set(config.weighting) - {one.name for one in fields(Aggregation)}:

@@ -63,7 +63,7 @@ class WordScore:
         if not isinstance(writer, MemoryWriter):
             raise InvalidValue("writer", f"words of a {type(writer).__name__} cannot be explained")
         own = writer.at(level)
-        self.gap = _followed(own.gap)
+        self.gap = _followed(own.gap_for(region))
         self.writer = _spoken_by(own.decoder)
         self.classes = seen.classes if seen.blend.classes else None
         self.loudness, self.alignment = seen.blend.classes, seen.alignment

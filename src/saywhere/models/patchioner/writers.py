@@ -64,12 +64,18 @@ class RegionWriter(Protocol):
 @dataclass(frozen=True, slots=True)
 class VectorWriter:
     """A decoder, and how to use it. gap: how a vector of an image becomes one of a text. generation: how words are
-    chosen. scenes: how they are for the whole photo and for sets of boxes, if otherwise: they are worth more time."""
+    chosen. scenes, scene_gap: the same for the whole photo and for sets of boxes, if otherwise: they are worth more
+    time, and a decoder may have learnt to read what the eye sees of them as it is."""
 
     decoder: Writer
     gap: Gap = field(default_factory=Direct)
     generation: Generation = field(default_factory=GenerationConfig)
     scenes: Generation | None = None
+    scene_gap: Gap | None = None
+
+    def gap_for(self, region: Region) -> Gap:
+        """How the vector of a region becomes one of a text."""
+        return self.scene_gap if self.scene_gap is not None and is_scene(region) else self.gap
 
     def generation_for(self, region: Region) -> Generation:
         """How the words for a region are chosen."""
@@ -130,18 +136,18 @@ class MemoryWriter:
         self, seen: AlignedView, regions: Sequence[Region], how: Generation | None = None, level: str = OBJECT
     ) -> list[Caption]:
         writer = self.at(level)
-        ways = [how or writer.generation_for(region) for region in regions]
+        ways = [(how or writer.generation_for(region), writer.gap_for(region)) for region in regions]
         vectors = seen.vectors(regions) if regions else None
         captions: dict[int, Caption] = {}
         for way in dict.fromkeys(ways):
             rows = [row for row, one in enumerate(ways) if one == way]
             if vectors is not None:
-                chosen = self._captions(seen, vectors[rows], [regions[row] for row in rows], way, level)
+                chosen = self._captions(seen, vectors[rows], [regions[row] for row in rows], *way, level)
                 captions |= zip(rows, chosen, strict=True)
         return [captions[row] for row in range(len(regions))]
 
     def _captions(
-        self, seen: AlignedView, vectors: Floats32, regions: Sequence[Region], how: Generation, level: str
+        self, seen: AlignedView, vectors: Floats32, regions: Sequence[Region], how: Generation, gap: Gap, level: str
     ) -> list[Caption]:
         decoder = self.at(level).decoder
         photo_states = photo_states_of(seen, seen.weights(regions)) if reads_photos(decoder) else None
@@ -149,7 +155,7 @@ class MemoryWriter:
         remembered_by = np.array(vectors)
         remembered_by[[isinstance(region, WholeImage) for region in regions]] = seen.contrast()
         written, closed = self.write(
-            vectors, how, level=level, photo_states=photo_states, believable=believable, remembered=remembered_by
+            vectors, how, gap, level, photo_states=photo_states, believable=believable, remembered=remembered_by
         )
         nearest = closed.nearest if any(closed.nearest) else self.bank.project(vectors).nearest
         supposed = level not in ABOUT_PEOPLE or may_have_people(seen)
