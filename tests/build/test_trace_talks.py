@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from saywhere.build.trace_talks import ToldPhoto, mentions, pointed_out, talks_of, through
 from saywhere.core import Box
+from saywhere.language.coco_aliases import classes_named
 from saywhere.models.tracevlm.examples import USER
 
 DOG, COUCH, CUP = (0.1, 0.2, 0.5, 0.9), (0.0, 0.1, 1.0, 1.0), (0.7, 0.1, 0.9, 0.4)
@@ -62,6 +65,26 @@ def test_a_box_that_is_asked_for_is_the_true_one() -> None:
                 assert answer.parts == (Box(*CUP),)
                 return
     pytest.fail("a hundred talks never asked for the cup")
+
+
+def test_what_is_asked_for_is_there_as_often_as_not_and_never_what_people_named() -> None:
+    photo = replace(PHOTO, elsewhere=("horse", "dog", "bed", "bicycle"), captions=("A dog and a bed",))
+    assert photo.absent() == ["horse", "bicycle"]
+    answers: dict[str, list[str]] = {"yes": [], "no": []}
+    for talk in talks_of(photo, 400, np.random.default_rng(4)):
+        for question, answer in zip(talk.turns[::2], talk.turns[1::2], strict=True):
+            if answer.parts in (("yes",), ("no",)):
+                answers[str(answer.parts[0])].append(str(question.parts[-1]))
+    for answer, kinds in (("yes", {"dog", "couch", "cup"}), ("no", {"horse", "bicycle"})):
+        asked_for = {name for text in answers[answer] for name in classes_named(text)}
+        assert asked_for == kinds
+    assert 0.8 < len(answers["yes"]) / len(answers["no"]) < 1.25
+
+
+def test_presence_is_not_asked_where_only_one_answer_could_be_given() -> None:
+    everything_there = replace(PHOTO, elsewhere=("dog", "cup"))
+    for talk in talks_of(everything_there, 200, np.random.default_rng(4)):
+        assert not [turn for turn in talk.turns if turn.parts in (("yes",), ("no",))]
 
 
 def test_the_same_seed_gives_the_same_talks() -> None:

@@ -183,12 +183,12 @@ def test_a_shape_that_cannot_be_is_refused(wrong: dict[str, float]) -> None:
 
 def test_a_seer_with_the_part_finds_with_it_and_says_what_is_not_there() -> None:
     own = seer()
-    plain = own.look(photo()).find("a red cat")
+    plain = own.look(photo()).find_place("a red cat")
     assert plain is not None
     assert plain.box_xyxy == LEFT
     own.parts = replace(own.parts, referrer=lambda: referrer(3))
     look = own.look(photo())
-    found = look.find("a red cat")
+    found = look.find_place("a red cat")
     assert found is not None
     assert found.box_xyxy in {LEFT, TOP_RIGHT, (0.5, 0.5, 1, 1), (0, 0, 1, 1)}
     assert look.find_alike("a red cat") == plain
@@ -199,7 +199,7 @@ def test_a_kind_that_is_said_not_to_be_there_is_not_looked_for_by_likeness() -> 
     own = seer(found=())
     own.parts = replace(own.parts, referrer=lambda: referrer(3, least_there=1.0))
     look = own.look(photo())
-    assert look.find("a red cat") is None
+    assert look.find_place("a red cat") is None
     assert look.find_alike("a red cat") is not None
 
 
@@ -207,8 +207,8 @@ def test_a_name_alone_refers_to_none_of_several_so_the_surest_thing_of_that_kind
     own = seer()
     own.parts = replace(own.parts, referrer=lambda: referrer(3, least_there=1.0))
     look = own.look(photo())
-    assert look.find("the cat") == look.find_alike("the cat")
-    assert look.find("the red cat") is None
+    assert look.find_place("the cat") == look.find_alike("the cat")
+    assert look.find_place("the red cat") is None
 
 
 @pytest.mark.parametrize("text", ["dinosaur", "a red dinosaur", "the second dinosaur from the left"])
@@ -217,7 +217,7 @@ def test_what_has_a_name_that_was_never_read_is_not_taken_for_something_else(tex
     own.parts = replace(own.parts, referrer=lambda: referrer(3))
     look = own.look(photo())
     assert not referrer(3).understands(text)
-    assert look.find(text) is None
+    assert look.find_place(text) is None
     assert not look.grounded(text).boxes.located.any()
 
 
@@ -237,7 +237,7 @@ def test_a_strange_word_beside_a_known_kind_is_still_an_expression() -> None:
 def test_what_is_no_thing_is_still_found_by_likeness() -> None:
     own = seer(least_grounding=-1.0)
     own.parts = replace(own.parts, referrer=lambda: referrer(3, least_there=1.0))
-    found = own.look(photo()).find("the sky")
+    found = own.look(photo()).find_place("the sky")
     assert found is not None
     assert found.thing == ""
 
@@ -245,7 +245,7 @@ def test_what_is_no_thing_is_still_found_by_likeness() -> None:
 def test_a_photo_of_one_colour_without_things_gives_a_place_or_none_but_no_error() -> None:
     own = seer(found=())
     own.parts = replace(own.parts, referrer=lambda: referrer(3))
-    found = own.look(Image.new("RGB", (40, 40), (90, 90, 90))).find("second horse from the left")
+    found = own.look(Image.new("RGB", (40, 40), (90, 90, 90))).find_place("second horse from the left")
     assert found is None or found.box_xyxy == (0, 0, 1, 1)
 
 
@@ -253,4 +253,4 @@ def test_a_part_for_other_vectors_is_refused() -> None:
     own = seer()
     own.parts = replace(own.parts, referrer=lambda: referrer(5))
     with pytest.raises(InvalidValue, match="5 numbers"):
-        own.look(photo()).find("a red cat")
+        own.look(photo()).find_place("a red cat")

@@ -200,26 +200,26 @@ def test_a_text_is_found_word_by_word_with_a_trace_through_its_boxes() -> None:
 
 def test_one_thing_is_found_where_the_detector_found_it_or_where_it_looks_alike_or_not_at_all() -> None:
     look = seer(found=[Found(TOP_RIGHT, "cat", 0.9)]).look(photo())
-    cat, cup = look.find("a cat"), look.find("a blue cup")
+    cat, cup = look.find_place("a cat"), look.find_place("a blue cup")
     assert cat is not None
     assert cup is not None
     assert (cat.box_xyxy, cat.thing) == (TOP_RIGHT, "cat")
     assert (cup.box_xyxy, cup.thing) == (BOTTOM_RIGHT, "")
-    assert look.find("a unicorn") is None
+    assert look.find_place("a unicorn") is None
     with pytest.raises(InvalidValue, match="has no word"):
-        look.find(" ")
+        look.find_place(" ")
 
 
 def test_a_known_kind_that_the_detector_did_not_surely_find_must_be_more_alike() -> None:
     unsure = [Found(LEFT, "cat", 0.07)]
-    assert seer(least_missed=0.9, found=unsure).look(photo()).find("a cat") is not None
+    assert seer(least_missed=0.9, found=unsure).look(photo()).find_place("a cat") is not None
     strict = seer(least_missed=1.1, found=unsure).look(photo())
-    assert strict.find("a cat") is None
+    assert strict.find_place("a cat") is None
     assert not strict.grounded("A cat").boxes.located.any()
     # The same vector, but nothing that the detector could have found.
-    assert strict.find("a catkin") is not None
+    assert strict.find_place("a catkin") is not None
     # What it surely found needs no likeness at all.
-    assert seer(least_missed=1.1, least_grounding=1.1).look(photo()).find("a cat") is not None
+    assert seer(least_missed=1.1, least_grounding=1.1).look(photo()).find_place("a cat") is not None
 
 
 def test_what_is_not_there_has_no_place_and_no_trace() -> None:
@@ -319,7 +319,7 @@ def test_eyes_and_writer_of_another_kind_serve_every_question_of_a_look() -> Non
     assert {one.origin for one in look.captions([WholeImage()])} == {"other"}
     np.testing.assert_allclose(look.aligned.vectors([Box(*TOP_RIGHT)]), [[0, 1, 0]], atol=1e-6)
     np.testing.assert_allclose(look.grounded("a cat").boxes.boxes_xyxy, [LEFT, LEFT])
-    assert look.find("a blue cup") is not None
+    assert look.find_place("a blue cup") is not None
     assert look.narrate().caption == "Cat in whole photo."
     with pytest.raises(InvalidValue, match="words of a StateWriter cannot be explained"):
         look.word_score(WholeImage(), "a cat", 0)

@@ -12,13 +12,13 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
+from saywhere.build.finding import CENTRE, WHOLE, largest_named
 from saywhere.build.referring_texts import split_of_photo
 from saywhere.build.region_texts import BoxXyxy
 from saywhere.build.trace_talks import ToldPhoto, mentions, through
 from saywhere.core.errors import InvalidFile
 from saywhere.core.types import Progress
-from saywhere.language.coco_aliases import classes_named
-from saywhere.metrics import caption_scores
+from saywhere.metrics import caption_scores, points_into
 from saywhere.models.registry import BASE, TRACE, embedded, open_model
 from saywhere.models.tracevlm.decode import parse
 from saywhere.models.tracevlm.examples import asked
@@ -30,7 +30,6 @@ from saywhere.reproduce.tables import MeasureColumn, ModelRow, Table
 from saywhere.store import Row, Store
 
 SECTION = "real photographs"
-CENTRE, WHOLE = (0.25, 0.25, 0.75, 0.75), (0.0, 0.0, 1.0, 1.0)
 _FITS = 0.5
 _DRAWN = "saywhere-trace, the box that it draws by itself"
 _OURS, _LARGEST = TRACE, "the largest thing found of a kind that is named"
@@ -93,7 +92,7 @@ class _Finding:
 
     def pointed(self, name: str) -> np.ndarray:
         pairs = zip(self.found[name], self.truths, strict=True)
-        return np.array([box is not None and _middle_in(box, truth) for box, truth in pairs], float)
+        return np.array([box is not None and points_into(box, truth) for box, truth in pairs], float)
 
 
 def held_out(coco: Store, most: int) -> list[Row]:
@@ -158,24 +157,12 @@ def _expressions(look: SmallTraceLook, row: Row, most: int, finding: _Finding, b
         finding.photos.append(row.key)
         finding.truths.append(truth)
         guesses = {_OURS: box, _DRAWN: own, "a box in the centre": CENTRE, "the whole photo": WHOLE}
-        guesses[_LARGEST] = _largest(look, text)
+        guesses[_LARGEST] = largest_named(look, text)
         if base is not None:
-            place = base.find(text)
-            guesses[BASE] = None if place is None else place.box_xyxy
+            (place,) = base.find([text])
+            guesses[BASE] = None if place is None else place.xyxy
         for name, guess in guesses.items():
             finding.found.setdefault(name, []).append(guess)
-
-
-def _largest(look: SmallTraceLook, text: str) -> BoxXyxy:
-    """The largest thing that the detector found of a kind that is named; the centre where there is none."""
-    named = classes_named(text)
-    boxes = [one.box_xyxy for one in look.view.found if one.name in named]
-    return max(boxes, key=lambda box: (box[2] - box[0]) * (box[3] - box[1])) if boxes else CENTRE
-
-
-def _middle_in(box: BoxXyxy, truth: BoxXyxy) -> bool:
-    x, y = (box[0] + box[2]) / 2, (box[1] + box[3]) / 2
-    return truth[0] <= x <= truth[2] and truth[1] <= y <= truth[3]
 
 
 def _caption_results(told: _Told) -> Iterator[Table | Claim]:

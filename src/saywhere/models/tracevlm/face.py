@@ -13,6 +13,7 @@ from PIL import Image
 from torch import Tensor
 
 from saywhere.core import (
+    Box,
     Caption,
     Grounded,
     InvalidValue,
@@ -142,6 +143,15 @@ class TraceVlmLook(Look):
     def grounded(self, text: str) -> Grounded:
         told = self.ground(text)
         return Grounded(tuple(word.text for word in told.words), told.word_boxes())
+
+    def find(self, texts: Sequence[str]) -> list[Box | None]:
+        return self.draw(texts)
+
+    def draw(self, texts: Sequence[str]) -> list[Box | None]:
+        """The box that the model draws by itself around what each text names; None where it cannot be read."""
+        said = self.write([[asked("box", " ".join(words_to_find(text)))] for text in texts]) if texts else []
+        boxes = [parse(one.text).boxes for one in said]
+        return [some[0] if some else None for some in boxes]
 
     def narrate(self, most: int = 4, seed: int = 0) -> Narrative:  # noqa: ARG002 - it tells the photo in one go
         said = self.write([[asked("narrate")]])[0]

@@ -16,7 +16,7 @@ from saywhere.language.requests import is_about_the_whole, thing_looked_for
 from saywhere.models.common.modes import eval_mode
 from saywhere.models.face import Spoken, name_of, words_to_find
 from saywhere.models.search import GenerationConfig
-from saywhere.models.tracevlm.decode import parse, rate
+from saywhere.models.tracevlm.decode import rate
 from saywhere.models.tracevlm.examples import TASKS, answered, asked
 from saywhere.models.tracevlm.face import TraceVlmConversation, TraceVlmLook, TraceVlmModel
 from saywhere.models.tracevlm.small_input import photo_features
@@ -55,22 +55,16 @@ class SmallTraceLook(TraceVlmLook):
         return SmallTraceConversation(self)
 
     def find(self, texts: Sequence[str]) -> list[Box | None]:
-        """A box around what each text names: of the things found, the one whose box the model would likeliest draw.
-        Where nothing was found, the box that it draws, or None if that cannot be read."""
+        """Of the things found, the one whose box the model would likeliest draw. Where nothing was found, the box that
+        it draws, or None if that cannot be read."""
         things = [Box(*box) for box in photo_features(self.view).boxes.tolist()]
         if not things:
             return self.draw(texts)
         model, found = self.model.network, list[Box | None]()
         for text in texts:
-            talks = [[asked("box", text), answered(box)] for box in things]
+            talks = [[asked("box", " ".join(words_to_find(text))), answered(box)] for box in things]
             found.append(things[int(rate(model, self.seen, talks).argmax())])
         return found
-
-    def draw(self, texts: Sequence[str]) -> list[Box | None]:
-        """The box that the model draws by itself around what each text names; None where it cannot be read."""
-        said = self.write([[asked("box", text)] for text in texts]) if texts else []
-        boxes = [parse(one.text).boxes for one in said]
-        return [some[0] if some else None for some in boxes]
 
     def grounded(self, text: str) -> Grounded:
         """Each noun phrase is looked for; the words between stay with the one before."""
