@@ -80,10 +80,14 @@ def test_boxes_and_masks_are_scored_as_by_hand(saywhere: Run, refs: tuple[Path, 
     assert {name: scores[name] for name in expected} == pytest.approx(expected)
     assert scores["testA: P@0.5"] == 0
     assert scores["val: gIoU"] == pytest.approx(3 / 4)
-    assert written["per_item"]["21"] == pytest.approx({"IoU": 0.25, "pointing": 1, "mask IoU": 0.25})
+    assert written["per_item"]["21"] == pytest.approx(
+        {"IoU": 0.25, "pointing": 1, "mask IoU": 0.25, "box on mask IoU": 0.25}
+    )
+    assert scores["gIoU of the boxes themselves"] == pytest.approx(mean)
+    assert "above that of the boxes themselves, in points: 0.0" in ran.out
     assert scores["pointing"] == pytest.approx(4 / 6)
     one = saywhere("score", "referring", path, refs[0], "--instances", refs[1], "--split", "val")
-    assert "cIoU        0.7500" in one.out
+    assert "cIoU                          0.7500" in one.out
 
 
 def test_masks_of_another_resolution_are_laid_over_the_photo(

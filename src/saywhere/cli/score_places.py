@@ -17,7 +17,7 @@ from saywhere.core.errors import InvalidFile
 
 if TYPE_CHECKING:
     from saywhere.build.finding import SaidExpression
-    from saywhere.core.types import Floats
+    from saywhere.core.types import Bools, Floats
     from saywhere.formats.referring_results import ReferringResult
 
 _PerItem = dict[str, dict[str, float]]
@@ -43,12 +43,18 @@ def referring(
     Masks are scored if the truth has them and any line does, at the resolution of the truth. With --against, shares of
     all with their 95 % intervals, and those of the differences to the first, drawn over photos.
     """
+    import numpy as np
+
     results, truths = _results(predicted), read_expressions(truth, instances, split)
     if partial:
         truths = [one for one in truths if one.id in results]
     summary, per_item = _scores(results, truths, predicted, threshold)
     inputs = [predicted, *(against or ()), *([] if truth.is_dir() else [truth]), *([instances] if instances else [])]
     report_scores(summary, output, inputs, per_item=per_item)
+    if laid := [one for one in truths if "box on mask IoU" in per_item[one.id]]:
+        above = [per_item[one.id]["mask IoU"] - per_item[one.id]["box on mask IoU"] for one in laid]
+        told = _interval(100 * np.array(above), [one.photo for one in laid])
+        out.print(f"IoU of masks, above that of the boxes themselves, in points: {told}", markup=False)
     if against:
         others = {path: _scores(_results(path), truths, path, threshold)[1] for path in against}
         _compare({predicted: per_item, **others}, truths, threshold)
@@ -109,6 +115,8 @@ def _scores(
         for metric in (scores[""], scores[true.split]):
             per_item[true.id] = _scored(metric, true, results[true.id], boxes, masks)
     summary = dict(scores.pop("").compute())
+    if laid := [one["box on mask IoU"] for one in per_item.values() if "box on mask IoU" in one]:
+        summary["gIoU of the boxes themselves"] = sum(laid) / len(laid)
     if len(scores) > 1:
         for name, metric in sorted(scores.items()):
             summary |= {f"{name}: {what}": value for what, value in metric.compute().items()}
@@ -160,11 +168,26 @@ def _scored(metric: Any, true: SaidExpression, found: ReferringResult, boxes: bo
         import numpy as np
 
         from saywhere.formats.coco_instances import resampled
+        from saywhere.metrics import mask_iou
 
         target = true.mask()
         guess = np.zeros_like(target) if found.mask is None else resampled(found.mask.mask(), *target.shape)
         ious["mask IoU"] = metric.add_mask(guess, target)
+        if boxes:
+            ious["box on mask IoU"] = mask_iou(_filled(found.box_xyxy, target.shape), target)
     return ious
+
+
+def _filled(box_xyxy: tuple[float, float, float, float] | None, shape: tuple[int, int]) -> Bools:
+    """The pixels of a box, as if it were the mask."""
+    import numpy as np
+
+    inside = np.zeros(shape, dtype=np.bool_)
+    if box_xyxy is not None:
+        rows, cols = shape
+        left, top, right, bottom = np.clip(box_xyxy, 0, 1)
+        inside[round(top * rows) : round(bottom * rows), round(left * cols) : round(right * cols)] = True
+    return inside
 
 
 def _region_texts(path: Path, split: str) -> Iterator[tuple[str, list[str]]]:

@@ -232,7 +232,7 @@ class TraceVlmConversation(StreamingConversation):
         return Spoken(parsed.text, (*traces, *parsed.boxes, *masks), said.forgotten, tuple(lost))
 
     def _masks(self, talk: Sequence[Exchange], said: WrittenAnswer, parsed: ParsedAnswer) -> list[Mask]:
-        if not parsed.segments or "segment" not in self._look.model.skills:
+        if not parsed.segments or self._look.model.network.segmentation is None:
             return []
         return self._look.masks(decode.segment(self._look.model.network, self._look.seen, talk, said.tokens))
 

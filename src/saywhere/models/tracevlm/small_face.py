@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import cached_property
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 from PIL import Image
 
-from saywhere.core import Box, Grounded, Region, Trace, UnknownName, Word
+from saywhere.assets import MOBILE_SAM, is_cached
+from saywhere.core import Box, Grounded, InvalidValue, Mask, Region, Trace, UnknownName, Word
 from saywhere.core.alignment import WordBoxes
+from saywhere.language.coco_aliases import first_named
 from saywhere.language.phrases import phrase_spans
 from saywhere.language.requests import is_about_the_whole, thing_looked_for
 from saywhere.models.common.modes import eval_mode
@@ -21,7 +24,11 @@ from saywhere.models.tracevlm.examples import TASKS, answered, asked
 from saywhere.models.tracevlm.face import TraceVlmConversation, TraceVlmLook, TraceVlmModel
 from saywhere.models.tracevlm.small_input import photo_features
 from saywhere.models.tracevlm.small_model import SmallTraceVLM
+from saywhere.models.tracevlm.small_photos import CLASSES
 from saywhere.vision import PhotoLike, View, read_photo
+
+if TYPE_CHECKING:
+    from saywhere.vision.segmenter import Segmenter, SegmenterView
 
 MOST_TOKENS: Final = 120
 _HERE = "Here."
@@ -32,6 +39,19 @@ class SmallTraceModel(TraceVlmModel):
 
     network: SmallTraceVLM
     generation = GenerationConfig(max_words=MOST_TOKENS, no_repeat=3)
+
+    @property
+    def skills(self) -> tuple[str, ...]:
+        """Things can be cut out where MobileSAM is in the cache of assets."""
+        cuts = ("segment",) if is_cached(MOBILE_SAM) else ()
+        return ("caption", "ground", "narrate", "answer", *cuts, "chat")
+
+    @cached_property
+    def segmenter(self) -> Segmenter:
+        """Opened when the first thing is to be cut out; an asset that is not in the cache is an error."""
+        from saywhere.vision.segmenter import open_segmenter
+
+        return open_segmenter()
 
     def look(self, photo: PhotoLike, image_id: str = "") -> SmallTraceLook:
         image = read_photo(photo)
@@ -47,6 +67,8 @@ class SmallTraceModel(TraceVlmModel):
 class SmallTraceLook(TraceVlmLook):
     """A photo, seen once. It also puts boxes around what words name."""
 
+    model: SmallTraceModel
+
     def caption_task(self, region: Region) -> str:
         """A trace is told along; of anything else it learnt to say what it is."""
         return "caption" if isinstance(region, Trace) else "interpret"
@@ -55,16 +77,36 @@ class SmallTraceLook(TraceVlmLook):
         return SmallTraceConversation(self)
 
     def find(self, texts: Sequence[str]) -> list[Box | None]:
-        """Of the things found, the one whose box the model would likeliest draw. Where nothing was found, the box that
-        it draws, or None if that cannot be read."""
-        things = [Box(*box) for box in photo_features(self.view).boxes.tolist()]
-        if not things:
-            return self.draw(texts)
-        model, found = self.model.network, list[Box | None]()
-        for text in texts:
-            talks = [[asked("box", " ".join(words_to_find(text))), answered(box)] for box in things]
-            found.append(things[int(rate(model, self.seen, talks).argmax())])
-        return found
+        """Of the things found, the one whose box the model would likeliest draw; where some are of the kind that a text
+        names first, one of those. Where nothing was found, the box that it draws, or None if that cannot be read."""
+        seen = photo_features(self.view)
+        things = [(Box(*box), CLASSES[kind]) for box, kind in zip(seen.boxes.tolist(), seen.classes, strict=True)]
+        return (
+            [self._likeliest(" ".join(words_to_find(text)), things) for text in texts] if things else self.draw(texts)
+        )
+
+    def _likeliest(self, text: str, things: Sequence[tuple[Box, str]]) -> Box:
+        meant = first_named(text)
+        boxes = [box for box, kind in things if kind in meant] or [box for box, _ in things]
+        if len(boxes) == 1:
+            return boxes[0]
+        talks = [[asked("box", text), answered(box)] for box in boxes]
+        return boxes[int(rate(self.model.network, self.seen, talks).argmax())]
+
+    def segment(self, what: Region | str) -> Mask:
+        """What is pointed at, cut out by MobileSAM; of a text, what `find` finds. The body itself learnt no masks."""
+        if isinstance(what, str):
+            (box,) = self.find([what])
+            if box is None:
+                raise InvalidValue(f"{what!r}", "seems not to be in the photo", "point at it with a box")
+            what = box
+        return self._segmenter_view.masks([what])[0]
+
+    @cached_property
+    def _segmenter_view(self) -> SegmenterView:
+        if self.image is None:
+            raise InvalidValue("view", "things are cut out of the photo itself, which is not there", "look at it again")
+        return self.model.segmenter.look(self.image)
 
     def grounded(self, text: str) -> Grounded:
         """Each noun phrase is looked for; the words between stay with the one before."""
