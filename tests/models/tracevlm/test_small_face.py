@@ -88,6 +88,25 @@ def test_where_things_of_the_kind_that_is_named_first_were_found_it_is_one_of_th
     assert anything is not None
 
 
+@pytest.mark.parametrize(
+    ("question", "said"),
+    [
+        ("Is there a dog?", "yes"),
+        ("Do you see any dogs in the photo?", "yes"),
+        ("Is there a cup here?", "no"),
+        ("Is there a brown dog?", ""),
+        ("What is this?", ""),
+    ],
+)
+def test_whether_a_kind_is_there_the_detector_tells(look: SmallTraceLook, question: str, said: str) -> None:
+    assert look.is_there(question) == said
+    if said:
+        assert look.answer(question).text == said
+        talk = look.chat()
+        assert talk.say(question).text == said
+        assert [turn.parts for turn in talk.turns] == [(question,), (said,)]
+
+
 def test_what_is_named_or_pointed_at_is_cut_out_by_the_segmenter(
     look: SmallTraceLook, monkeypatch: pytest.MonkeyPatch
 ) -> None:

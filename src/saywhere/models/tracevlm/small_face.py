@@ -13,11 +13,11 @@ from PIL import Image
 from saywhere.assets import MOBILE_SAM, is_cached
 from saywhere.core import Box, Grounded, InvalidValue, Mask, Region, Trace, UnknownName, Word
 from saywhere.core.alignment import WordBoxes
-from saywhere.language.coco_aliases import first_named
+from saywhere.language.coco_aliases import first_named, is_bare_name
 from saywhere.language.phrases import phrase_spans
-from saywhere.language.requests import is_about_the_whole, thing_looked_for
+from saywhere.language.requests import is_about_the_whole, thing_asked_after, thing_looked_for
 from saywhere.models.common.modes import eval_mode
-from saywhere.models.face import Spoken, name_of, words_to_find
+from saywhere.models.face import Answer, Spoken, name_of, words_to_find
 from saywhere.models.search import GenerationConfig
 from saywhere.models.tracevlm.decode import rate
 from saywhere.models.tracevlm.examples import TASKS, answered, asked
@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 
 MOST_TOKENS: Final = 120
 _HERE = "Here."
+_SURE_OF: Final = {"yes": 0.995, "no": 0.84}
+"""How often such an answer is right: of 1,026 questions about 513 validation photos, half of them with yes as truth."""
 
 
 class SmallTraceModel(TraceVlmModel):
@@ -81,9 +83,9 @@ class SmallTraceLook(TraceVlmLook):
         names first, one of those. Where nothing was found, the box that it draws, or None if that cannot be read."""
         seen = photo_features(self.view)
         things = [(Box(*box), CLASSES[kind]) for box, kind in zip(seen.boxes.tolist(), seen.classes, strict=True)]
-        return (
-            [self._likeliest(" ".join(words_to_find(text)), things) for text in texts] if things else self.draw(texts)
-        )
+        if not things:
+            return self.draw(texts)
+        return [self._likeliest(" ".join(words_to_find(text)), things) for text in texts]
 
     def _likeliest(self, text: str, things: Sequence[tuple[Box, str]]) -> Box:
         meant = first_named(text)
@@ -92,6 +94,22 @@ class SmallTraceLook(TraceVlmLook):
             return boxes[0]
         talks = [[asked("box", text), answered(box)] for box in boxes]
         return boxes[int(rate(self.model.network, self.seen, talks).argmax())]
+
+    def answer(self, question: str, region: Region | None = None) -> Answer:
+        """Whether a kind of things is there, the detector tells: the body learnt that badly. The rest it answers."""
+        said = self.is_there(question) if region is None else ""
+        if not said:
+            return super().answer(question, region)
+        nowhere = np.zeros(self.view.frame.rows * self.view.frame.cols, dtype=np.float32)
+        return Answer(said, _SURE_OF[said], ((said, _SURE_OF[said]),), nowhere)
+
+    def is_there(self, question: str) -> str:
+        """ "yes" or "no" to a question whether a kind of things is there, by what was found; "" to any other."""
+        what = thing_asked_after(question)
+        if not is_bare_name(what):
+            return ""
+        there = photo_features(self.view).classes
+        return "yes" if first_named(what).intersection(CLASSES[kind] for kind in there) else "no"
 
     def segment(self, what: Region | str) -> Mask:
         """What is pointed at, cut out by MobileSAM; of a text, what `find` finds. The body itself learnt no masks."""
@@ -129,6 +147,11 @@ class SmallTraceConversation(TraceVlmConversation):
             return super()._say(text, region, hear)
         if what := thing_looked_for(text):
             return self._point_at(what, hear)
+        if said := self._look.is_there(text):
+            self.turns = [*self.turns, asked("dialogue", text.strip()), answered(said)]
+            if hear is not None:
+                hear(said)
+            return Spoken(said)
         return super()._say(TASKS["describe"] if is_about_the_whole(text) else text, None, hear)
 
     def _point_at(self, what: str, hear: Callable[[str], None] | None) -> Spoken:
