@@ -127,7 +127,7 @@ def _found(look: Look, box: Box | None, masks: bool) -> tuple[BoxXyxy | None, Bo
     if box is None:
         return None, None
     left, top, right, bottom = box.xyxy
-    return (left, top, right, bottom), look.segment(box).values if masks else None
+    return (left, top, right, bottom), look.segment(box).values > 0 if masks else None
 
 
 def by_photo(said: Sequence[SaidExpression], most: int | None) -> list[SaidExpression]:

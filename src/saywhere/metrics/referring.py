@@ -46,7 +46,7 @@ def points_into(box_xyxy: ArrayLike, true_xyxy: ArrayLike) -> bool:
     >>> points_into((0, 0, 1, 1), (0.4, 0.4, 0.9, 0.9)), points_into((0, 0, 1, 1), (0.6, 0, 1, 1))
     (True, False)
     """
-    box, true = (checked_boxes([one], "box")[0] for one in (box_xyxy, true_xyxy))
+    box, true = (checked_boxes(np.asarray(one)[None], "box")[0] for one in (box_xyxy, true_xyxy))
     middle = (box[:2] + box[2:]) / 2
     return bool((true[:2] <= middle).all() and (middle <= true[2:]).all())
 
