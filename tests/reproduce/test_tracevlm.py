@@ -10,6 +10,7 @@ import pytest
 from saywhere.core import Narrative, Trace, Utterance
 from saywhere.models.tracevlm.examples import USER, InstructionFile
 from saywhere.models.tracevlm.small_photos import PHOTOS
+from saywhere.reproduce import tracevlm_photos
 from saywhere.reproduce.claims import Claim
 from saywhere.reproduce.tables import Table
 from saywhere.reproduce.tracevlm import ROWS, TinyScale, TraceExperiment, _word_boxes, power
@@ -17,10 +18,15 @@ from saywhere.reproduce.tracevlm_data import BLIND, FIXED, MIXED, ORDER, RILN, T
 from saywhere.reproduce.tracevlm_photos import (
     _ALWAYS,
     _OURS,
+    PhotoMeasures,
+    TracePhotos,
+    TracePhotosExperiment,
+    _caption_results,
     _Finding,
     _found_results,
     _Presence,
     _presence_results,
+    _Told,
 )
 from saywhere.store import Store
 
@@ -108,3 +114,20 @@ def test_answers_are_counted_against_saying_yes_to_everything() -> None:
     assert table.rows[0].scores[0] == {"right, %": 75, "yes, %": 75}
     assert table.rows[1].scores[0] == {"right, %": 50, "yes, %": 100}
     assert claim.differences == pytest.approx((0.25,))
+
+
+def test_what_photographs_show_becomes_a_report_without_training(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    truth, asked = (
+        (0.0, 0.0, 0.4, 0.4),
+        _Presence(["1", "2"], ["yes", "no"], {_OURS: ["yes"] * 2, _ALWAYS: ["yes"] * 2}),
+    )
+    finding = _Finding(["1", "2"], [truth] * 2, {_OURS: [truth, None], "the whole photo": [(0.0, 0.0, 1.0, 1.0)] * 2})
+    told = _Told({"1": "a dog", "2": "a cup"}, {"1": "a dog", "2": "a cat"}, {"1": ["a dog"], "2": ["a cup"]})
+    parts = [*_caption_results(told), *_found_results(finding), *_presence_results(asked)]
+    tables, claims = (tuple(one for one in parts if isinstance(one, kind)) for kind in (Table, Claim))
+    monkeypatch.setattr(tracevlm_photos, "measure_photos", lambda *_: PhotoMeasures(tables, claims))
+    results = TracePhotosExperiment(photos=TracePhotos(tmp_path)).run(tmp_path / "out", lambda *_: None)
+    assert [table.number for table in results.tables] == [1, 2, 3]
+    assert "always yes" in (tmp_path / "out" / "report.md").read_text()

@@ -254,7 +254,10 @@ def _caption_results(told: _Told) -> Iterator[Table | Claim]:
 
 def _found_results(finding: _Finding) -> Iterator[Table | Claim]:
     rows = [
-        ModelRow(name, ({_FOUND[0].name: 100 * right.mean(), _FOUND[1].name: 100 * finding.pointed(name).mean()},))
+        ModelRow(
+            name,
+            ({_FOUND[0].name: 100 * float(right.mean()), _FOUND[1].name: 100 * float(finding.pointed(name).mean())},),
+        )
         for name in finding.found
         for right in [finding.right(name)]
     ]
@@ -278,7 +281,7 @@ def _presence_results(presence: _Presence) -> Iterator[Table | Claim]:
             name,
             (
                 {
-                    _ANSWERED[0].name: 100 * presence.right(name).mean(),
+                    _ANSWERED[0].name: 100 * float(presence.right(name).mean()),
                     _ANSWERED[1].name: 100 * float(np.mean([answer == "yes" for answer in said])),
                 },
             ),
