@@ -7,9 +7,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from saywhere.build.trace_photos import as_detected
 from saywhere.build.trace_talks import ToldPhoto, mentions, pointed_out, talks_of, through
 from saywhere.core import Box
 from saywhere.language.coco_aliases import classes_named
+from saywhere.models.eye.features import FoundThings
 from saywhere.models.tracevlm.examples import USER
 
 DOG, COUCH, CUP = (0.1, 0.2, 0.5, 0.9), (0.0, 0.1, 1.0, 1.0), (0.7, 0.1, 0.9, 0.4)
@@ -94,3 +96,14 @@ def test_the_same_seed_gives_the_same_talks() -> None:
 
 def test_a_photo_of_which_nothing_is_known_gives_no_talk() -> None:
     assert list(talks_of(ToldPhoto("2", {}), 5, np.random.default_rng(0))) == []
+
+
+def test_photos_show_what_the_detector_found_surest_first_without_doubtful_things_and_lines() -> None:
+    line, windows = (0.3, 0.3, 0.3, 0.8), np.zeros((101, 4), np.float32)
+    boxes = np.array([COUCH, DOG, CUP, line], np.float32)
+    found = FoundThings(boxes, np.array([57, 16, 41, 0]), np.array([0.6, 0.9, 0.2, 0.8], np.float32))
+    shown = as_detected(windows, found)
+    assert shown.classes.tolist() == [16, 57]
+    assert np.allclose(shown.boxes, [DOG, COUCH])
+    assert not shown.is_marked
+    assert not as_detected(windows, FoundThings.none()).is_marked
