@@ -145,7 +145,8 @@ def tracevlm_photos(
     results = _run(TracePhotosExperiment(photos=TracePhotos(coco, photos, base=base, model=model)), output)
     for table in results.tables:
         shown = plain_table()
-        shown.add_row(table.title, *(column.name for column in table.columns))
+        out.print(table.title, markup=False)
+        shown.add_row("", *(column.name for column in table.columns))
         for row in table.rows:
             shown.add_row(row.name, *(f"{row.mean(column.name):.{column.digits}f}" for column in table.columns))
         out.print(shown)
