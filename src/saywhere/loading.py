@@ -104,7 +104,7 @@ def needed_for_masks(name: str | PathLike[str] = BASE) -> tuple[str, ...]:
     from saywhere.assets import MOBILE_SAM
     from saywhere.models.registry import kind_of
 
-    return (MOBILE_SAM,) if kind_of(find(name).folder) == "seer" else ()
+    return (MOBILE_SAM,) if kind_of(find(name).folder) in ("seer", "tracevlm-small") else ()
 
 
 def _checked(folder: Path) -> Path:

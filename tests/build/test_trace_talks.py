@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
+from saywhere.build.trace_photos import as_detected
 from saywhere.build.trace_talks import ToldPhoto, mentions, pointed_out, talks_of, through
 from saywhere.core import Box
+from saywhere.language.coco_aliases import classes_named
+from saywhere.models.eye.features import FoundThings
 from saywhere.models.tracevlm.examples import USER
 
 DOG, COUCH, CUP = (0.1, 0.2, 0.5, 0.9), (0.0, 0.1, 1.0, 1.0), (0.7, 0.1, 0.9, 0.4)
@@ -64,6 +69,26 @@ def test_a_box_that_is_asked_for_is_the_true_one() -> None:
     pytest.fail("a hundred talks never asked for the cup")
 
 
+def test_what_is_asked_for_is_there_as_often_as_not_and_never_what_people_named() -> None:
+    photo = replace(PHOTO, elsewhere=("horse", "dog", "bed", "bicycle"), captions=("A dog and a bed",))
+    assert photo.absent() == ["horse", "bicycle"]
+    answers: dict[str, list[str]] = {"yes": [], "no": []}
+    for talk in talks_of(photo, 400, np.random.default_rng(4)):
+        for question, answer in zip(talk.turns[::2], talk.turns[1::2], strict=True):
+            if answer.parts in (("yes",), ("no",)):
+                answers[str(answer.parts[0])].append(str(question.parts[-1]))
+    for answer, kinds in (("yes", {"dog", "couch", "cup"}), ("no", {"horse", "bicycle"})):
+        asked_for = {name for text in answers[answer] for name in classes_named(text)}
+        assert asked_for == kinds
+    assert 0.8 < len(answers["yes"]) / len(answers["no"]) < 1.25
+
+
+def test_presence_is_not_asked_where_only_one_answer_could_be_given() -> None:
+    everything_there = replace(PHOTO, elsewhere=("dog", "cup"))
+    for talk in talks_of(everything_there, 200, np.random.default_rng(4)):
+        assert not [turn for turn in talk.turns if turn.parts in (("yes",), ("no",))]
+
+
 def test_the_same_seed_gives_the_same_talks() -> None:
     first, again = (list(talks_of(PHOTO, 5, np.random.default_rng(3))) for _ in range(2))
     assert [talk.turns[1].parts for talk in first] == [talk.turns[1].parts for talk in again]
@@ -71,3 +96,14 @@ def test_the_same_seed_gives_the_same_talks() -> None:
 
 def test_a_photo_of_which_nothing_is_known_gives_no_talk() -> None:
     assert list(talks_of(ToldPhoto("2", {}), 5, np.random.default_rng(0))) == []
+
+
+def test_photos_show_what_the_detector_found_surest_first_without_doubtful_things_and_lines() -> None:
+    line, windows = (0.3, 0.3, 0.3, 0.8), np.zeros((101, 4), np.float32)
+    boxes = np.array([COUCH, DOG, CUP, line], np.float32)
+    found = FoundThings(boxes, np.array([57, 16, 41, 0]), np.array([0.6, 0.9, 0.2, 0.8], np.float32))
+    shown = as_detected(windows, found)
+    assert shown.classes.tolist() == [16, 57]
+    assert np.allclose(shown.boxes, [DOG, COUCH])
+    assert not shown.is_marked
+    assert not as_detected(windows, FoundThings.none()).is_marked

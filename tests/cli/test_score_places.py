@@ -80,9 +80,14 @@ def test_boxes_and_masks_are_scored_as_by_hand(saywhere: Run, refs: tuple[Path, 
     assert {name: scores[name] for name in expected} == pytest.approx(expected)
     assert scores["testA: P@0.5"] == 0
     assert scores["val: gIoU"] == pytest.approx(3 / 4)
-    assert written["per_item"]["21"] == pytest.approx({"IoU": 0.25, "mask IoU": 0.25})
+    assert written["per_item"]["21"] == pytest.approx(
+        {"IoU": 0.25, "pointing": 1, "mask IoU": 0.25, "box on mask IoU": 0.25}
+    )
+    assert scores["gIoU of the boxes themselves"] == pytest.approx(mean)
+    assert "above that of the boxes themselves, in points: 0.0" in ran.out
+    assert scores["pointing"] == pytest.approx(4 / 6)
     one = saywhere("score", "referring", path, refs[0], "--instances", refs[1], "--split", "val")
-    assert "cIoU        0.7500" in one.out
+    assert "cIoU                          0.7500" in one.out
 
 
 def test_masks_of_another_resolution_are_laid_over_the_photo(
@@ -160,3 +165,26 @@ def test_captions_of_regions_are_scored_against_all_that_was_said_of_each(
     assert "ROUGE-L  1.0000" in ran.out
     assert "lacks 1 of 1 regions, such as 5" in saywhere("score", "regions", path, genome).err
     assert "has no splits" in saywhere("score", "regions", path, genome, "--split", "val").err
+
+
+def test_two_files_are_compared_photo_by_photo_and_a_part_can_be_scored(saywhere: Run, tmp_path: Path) -> None:
+    truth = tmp_path / "referring.tsv"
+    truth.write_text("".join(f"val\t{photo}\t16\t0.1\t0.1\t0.4\t0.4\tthe dog\n" for photo in range(1, 11)))
+    right, wrong = [0.1, 0.1, 0.5, 0.5], [0.6, 0.6, 0.9, 0.9]
+    good, bad = (
+        results(
+            tmp_path / name, *({"expression_id": n, "box_xyxy": right if n < stop else wrong} for n in range(1, 11))
+        )
+        for name, stop in (("good.jsonl", 11), ("bad.jsonl", 6))
+    )
+    ran = saywhere("score", "referring", good, truth, "--against", bad)
+    assert ran.code == 0, ran.err
+    rows = {line.split()[0]: line.split()[1:] for line in ran.out.splitlines()}
+    assert rows["good"] == ["100.0", "(100.0", "…", "100.0)"]
+    # A share and a difference, each with its interval.
+    assert (rows["bad"][0], rows["bad"][4]) == ("50.0", "50.0")
+    low, high = float(rows["bad"][5].strip("(")), float(rows["bad"][7].strip(")"))
+    assert 0 < low < 50 < high < 100
+    few = results(tmp_path / "few.jsonl", {"expression_id": 3, "box_xyxy": right})
+    assert saywhere("score", "referring", few, truth).code == 2
+    assert "boxes     1" in saywhere("score", "referring", few, truth, "--partial").out

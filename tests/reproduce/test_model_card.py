@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from saywhere.build.region_texts import ClassBox
-from saywhere.core import InvalidValue, Region
+from saywhere.core import Box, InvalidValue, Region
 from saywhere.formats.coco_captions import CaptionRecord
 from saywhere.reproduce.model_card import RESULTS, TABLE, invented, measure_models, true_things
 from saywhere.reproduce.patchioner_data import HeldOut, box_task, image_task
@@ -34,6 +34,8 @@ def held() -> HeldOut:
 class Knowing:
     """A model that says `said` of everything it looks at; of a photo "cat" it knows that it is one."""
 
+    skills = ("caption", "ground")
+
     def __init__(self, said: str) -> None:
         self.said = said
 
@@ -41,13 +43,13 @@ class Knowing:
         def captions(regions: Sequence[Region]) -> list[Any]:
             return [SimpleNamespace(text=self.said.format(photo)) for _ in regions]
 
-        def find(text: str) -> Any:
-            return SimpleNamespace(box_xyxy=BOX) if str(photo) in text else None
+        def find_all(texts: Sequence[str]) -> list[Any]:
+            return [Box(*BOX) if str(photo) in text else None for text in texts]
 
         vector = np.eye(2, dtype=np.float32)[NAMES.index(str(photo))]
         aligned = SimpleNamespace(contrast=lambda: vector)
         return SimpleNamespace(
-            captions=captions, caption=lambda region: captions([region])[0], find=find, aligned=aligned
+            captions=captions, caption=lambda region: captions([region])[0], find_all=find_all, aligned=aligned
         )
 
     def texts(self, texts: Sequence[str]) -> Any:

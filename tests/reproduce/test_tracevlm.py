@@ -10,11 +10,24 @@ import pytest
 from saywhere.core import Narrative, Trace, Utterance
 from saywhere.models.tracevlm.examples import USER, InstructionFile
 from saywhere.models.tracevlm.small_photos import PHOTOS
+from saywhere.reproduce import tracevlm_photos
 from saywhere.reproduce.claims import Claim
 from saywhere.reproduce.tables import Table
 from saywhere.reproduce.tracevlm import ROWS, TinyScale, TraceExperiment, _word_boxes, power
 from saywhere.reproduce.tracevlm_data import BLIND, FIXED, MIXED, ORDER, RILN, TraceWorld, prepare_trace_world
-from saywhere.reproduce.tracevlm_photos import _OURS, _Finding, _found_results
+from saywhere.reproduce.tracevlm_photos import (
+    _ALWAYS,
+    _OURS,
+    PhotoMeasures,
+    TracePhotos,
+    TracePhotosExperiment,
+    _caption_results,
+    _Finding,
+    _found_results,
+    _Presence,
+    _presence_results,
+    _Told,
+)
 from saywhere.store import Store
 
 WORLD = TraceWorld(
@@ -80,10 +93,41 @@ def test_expressions_are_right_from_half_of_overlap_on() -> None:
     truth = (0.0, 0.0, 0.4, 0.4)
     ours = [(0.0, 0.0, 0.4, 0.21), (0.0, 0.0, 0.4, 0.19), None]
     finding = _Finding(["1", "1", "2"], [truth] * 3, {_OURS: ours, "the whole photo": [(0.0, 0.0, 1.0, 1.0)] * 3})
-    table, claim = _found_results(finding)
+    table, claim, twice = _found_results(finding)
     assert isinstance(table, Table)
     assert isinstance(claim, Claim)
     assert finding.right(_OURS).tolist() == [1, 0, 0]
     assert finding.pointed(_OURS).tolist() == [1, 1, 0]
     assert table.rows[0].scores[0]["P@0.5, %"] == pytest.approx(100 / 3)
     assert claim.differences == pytest.approx((1 / 3,))
+    assert isinstance(twice, Claim)
+    assert (twice.worse, twice.differences) == ("twice the whole photo", pytest.approx((1 / 3,)))
+
+
+def test_answers_are_counted_against_saying_yes_to_everything() -> None:
+    asked = _Presence(
+        ["1", "1", "2", "2"], ["yes", "no"] * 2, {_OURS: ["yes", "no", "yes", "yes"], _ALWAYS: ["yes"] * 4}
+    )
+    table, claim = _presence_results(asked)
+    assert isinstance(table, Table)
+    assert isinstance(claim, Claim)
+    assert table.rows[0].scores[0] == {"right, %": 75, "yes, %": 75}
+    assert table.rows[1].scores[0] == {"right, %": 50, "yes, %": 100}
+    assert claim.differences == pytest.approx((0.25,))
+
+
+def test_what_photographs_show_becomes_a_report_without_training(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    truth, asked = (
+        (0.0, 0.0, 0.4, 0.4),
+        _Presence(["1", "2"], ["yes", "no"], {_OURS: ["yes"] * 2, _ALWAYS: ["yes"] * 2}),
+    )
+    finding = _Finding(["1", "2"], [truth] * 2, {_OURS: [truth, None], "the whole photo": [(0.0, 0.0, 1.0, 1.0)] * 2})
+    told = _Told({"1": "a dog", "2": "a cup"}, {"1": "a dog", "2": "a cat"}, {"1": ["a dog"], "2": ["a cup"]})
+    parts = [*_caption_results(told), *_found_results(finding), *_presence_results(asked)]
+    tables, claims = (tuple(one for one in parts if isinstance(one, kind)) for kind in (Table, Claim))
+    monkeypatch.setattr(tracevlm_photos, "measure_photos", lambda *_: PhotoMeasures(tables, claims))
+    results = TracePhotosExperiment(photos=TracePhotos(tmp_path)).run(tmp_path / "out", lambda *_: None)
+    assert [table.number for table in results.tables] == [1, 2, 3]
+    assert "always yes" in (tmp_path / "out" / "report.md").read_text()

@@ -142,7 +142,9 @@ def write_talks(
 def _talks(coco: Store, keys: Sequence[str], scale: TraceScale, progress: Progress) -> Iterator[Instruction]:
     for number, key in enumerate(keys, 1):
         place = int.from_bytes(hashlib.sha256(f"{scale.seed} {key}".encode()).digest()[:8], "big")
-        yield from talks_of(ToldPhoto.of_row(coco.by_key(key), key), scale.talks, np.random.default_rng(place))
+        rng = np.random.default_rng(place)
+        other = coco.by_key(keys[int(rng.integers(len(keys)))])
+        yield from talks_of(ToldPhoto.of_row(coco.by_key(key), key, other), scale.talks, rng)
         progress("making talks", number, len(keys))
 
 

@@ -23,6 +23,14 @@ from saywhere.models.tracevlm.trajectory import Trajectory
 _STEP_S = 0.3
 _SMALLEST = 0.004
 """Things of less than this share of the photo are not pointed at."""
+_PRESENCE = (
+    "Is there {}?",
+    "Is there {} in the photo?",
+    "Is there {} in the image?",
+    "Is there {} here?",
+    "Do you see {}?",
+    "Can you see {} in the photo?",
+)
 Turns = tuple[Exchange, Exchange]
 
 
@@ -37,17 +45,19 @@ class CaptionMention:
 @dataclass(frozen=True, slots=True, eq=False)
 class ToldPhoto:
     """What is known of a photo. boxes: class → its boxes, largest first. expressions: text and box. questions: with
-    the answer that most people gave."""
+    the answer that most people gave. elsewhere: classes that another photo has, to ask for those that this one lacks:
+    so each class is asked for as often where it is as where it is not, and its name alone tells nothing."""
 
     key: str
     boxes: Mapping[str, Sequence[BoxXyxy]]
     captions: Sequence[str] = ()
     expressions: Sequence[tuple[str, BoxXyxy]] = ()
     questions: Sequence[tuple[str, str]] = ()
+    elsewhere: Sequence[str] = ()
 
     @classmethod
-    def of_row(cls, row: Mapping[str, Any], key: str) -> ToldPhoto:
-        """A row of a store that `saywhere build coco` wrote."""
+    def of_row(cls, row: Mapping[str, Any], key: str, other: Mapping[str, Any] | None = None) -> ToldPhoto:
+        """A row of a store that `saywhere build coco` wrote. other: the row of another photo."""
         boxes: dict[str, list[BoxXyxy]] = {}
         marked = np.asarray(row["boxes_xyxy"], np.float64).reshape(-1, 4).tolist()
         for box, number in zip(marked, np.asarray(row["classes"]).tolist(), strict=True):
@@ -56,7 +66,14 @@ class ToldPhoto:
         said = [(one["expression"], tuple(one["box_xyxy"])) for one in row["referring"] or ()]
         asking = [(one["question"], one["answer"]) for one in row["questions"] or () if one["split"] == "train"]
         asking += [(_question(one["question"]), one["answer"]) for one in row["cocoqa"] or ()]
-        return cls(key, by_size, tuple(row["captions"] or ()), tuple(said), tuple(asking))
+        beside = () if other is None else sorted({COCO_CLASSES[number] for number in np.asarray(other["classes"])})
+        return cls(key, by_size, tuple(row["captions"] or ()), tuple(said), tuple(asking), tuple(beside))
+
+    def absent(self) -> list[str]:
+        """Classes of the other photo that are not in this one, as far as boxes and people's words tell."""
+        texts = [*self.captions, *(text for text, _ in self.expressions)]
+        there = frozenset(self.boxes).union(*(classes_named(text) for text in texts))
+        return [name for name in self.elsewhere if name not in there]
 
 
 def _question(text: str) -> str:
@@ -218,6 +235,18 @@ def _question_of_people(photo: ToldPhoto, rng: np.random.Generator, used: set[st
     return (asked("reason", question), answered(answer)) if _new(question, used) else None
 
 
+def _presence(photo: ToldPhoto, rng: np.random.Generator, used: set[str]) -> Turns | None:
+    """Whether something is there: as often yes as no. Where only one of both could be asked, nothing is."""
+    clear = [name for name, some in photo.boxes.items() if _area(some[0]) > _SMALLEST]
+    absent = photo.absent()
+    if not clear or not absent:
+        return None
+    answer = str(rng.choice(["yes", "no"]))
+    name = _one(clear if answer == "yes" else absent, rng)
+    question = _one(_PRESENCE, rng).format(with_article(name))
+    return (asked("reason", question), answered(answer)) if _new(f"is there {name}", used) else None
+
+
 def _thing(photo: ToldPhoto, rng: np.random.Generator) -> tuple[str, BoxXyxy | None]:
     large = [(name, box) for name, some in photo.boxes.items() for box in some if _area(box) > _SMALLEST]
     return _one(large, rng) if large else ("", None)
@@ -234,10 +263,11 @@ _POINTING = (
 )
 _ASKING = (
     (1.5, lambda photo: photo.captions, _describe),
-    (0.7, lambda photo: photo.captions and photo.boxes, _draw),
-    (0.8, lambda photo: photo.captions and photo.boxes, _narrate),
+    (0.2, lambda photo: photo.captions and photo.boxes, _draw),
+    (0.3, lambda photo: photo.captions and photo.boxes, _narrate),
     (3.5, lambda photo: photo.expressions, _find_expression),
-    (0.6, lambda photo: photo.boxes, _find_class),
+    (0.8, lambda photo: photo.boxes, _find_class),
     (1.5, lambda photo: photo.questions, _question_of_people),
+    (2.0, lambda photo: photo.boxes and photo.elsewhere, _presence),
 )
 """How often each is drawn, what it needs, and how it is made."""

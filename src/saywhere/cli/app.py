@@ -26,6 +26,7 @@ from saywhere.cli import (
     describing,
     exchange,
     eye,
+    finding,
     library,
     look,
     masks,
@@ -64,6 +65,7 @@ app.command("narrate")(seeing.narrate)
 app.command("describe")(describing.describe)
 app.command("answer")(asking.answer)
 app.command("why")(asking.why)
+app.command("find")(finding.find)
 app.command("segment")(cutting.segment)
 app.command("chat")(chatting.chat)
 app.command("look")(look.look)

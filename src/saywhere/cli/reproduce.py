@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 import typer
 
 from saywhere import loading
-from saywhere.cli.console import out, stages, tell_claims, tell_plan
+from saywhere.cli.console import out, plain_table, stages, tell_claims, tell_plan
 
 if TYPE_CHECKING:
     from saywhere.models.patchioner.seer import Seer
@@ -124,6 +124,32 @@ def tracevlm(
     real = None if coco is None else TracePhotos(coco, photos or (20 if quick else 300))
     experiment = made(workers=workers, photos=real)
     _run(experiment if seeds is None else replace(experiment, seeds=tuple(range(seeds))), output)
+
+
+@app.command("tracevlm-photos")
+def tracevlm_photos(
+    coco: Annotated[Path, typer.Argument(help="Store of `saywhere build coco`.", show_default=False)],
+    output: Out = Path("out/tracevlm-photos"),
+    model: Annotated[
+        Path | None, typer.Option(help="Folder of a small TraceVLM; by default saywhere-trace.", show_default=False)
+    ] = None,
+    photos: Annotated[int, typer.Option(min=2, help="Photographs.")] = 300,
+    base: Annotated[bool, typer.Option(help="Measure saywhere-base beside it.")] = True,
+) -> None:
+    """A small TraceVLM on photographs that nothing learnt from: along trajectories and without, expressions, presence.
+
+    The part on photographs of `saywhere reproduce tracevlm`, without its training in the world.
+    """
+    from saywhere.reproduce.tracevlm_photos import TracePhotos, TracePhotosExperiment
+
+    results = _run(TracePhotosExperiment(photos=TracePhotos(coco, photos, base=base, model=model)), output)
+    for table in results.tables:
+        shown = plain_table()
+        out.print(table.title, markup=False)
+        shown.add_row("", *(column.name for column in table.columns))
+        for row in table.rows:
+            shown.add_row(row.name, *(f"{row.mean(column.name):.{column.digits}f}" for column in table.columns))
+        out.print(shown)
 
 
 @app.command()

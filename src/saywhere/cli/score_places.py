@@ -3,79 +3,61 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from saywhere.cli.console import counted
+from saywhere.cli.console import counted, out, plain_table
 from saywhere.cli.data import format_of, read_good
+from saywhere.cli.expressions import ExpressionsFile, Instances, Split, read_expressions
 from saywhere.cli.score import Output, Predicted, json_object, report_scores
 from saywhere.core.errors import InvalidFile
 
 if TYPE_CHECKING:
-    from saywhere.core.types import Bools
+    from saywhere.build.finding import SaidExpression
+    from saywhere.core.types import Bools, Floats
     from saywhere.formats.referring_results import ReferringResult
 
-Split = Annotated[str, typer.Option(help="Score this split alone, such as val or testA.")]
-
-
-@dataclass(frozen=True, slots=True)
-class _TrueExpression:
-    """box_xyxy: fractions of the photo. mask: made when it is asked for; None if the file has none."""
-
-    id: str
-    split: str
-    box_xyxy: tuple[float, float, float, float]
-    mask: Callable[[], Bools] | None = None
+_PerItem = dict[str, dict[str, float]]
 
 
 def referring(
     predicted: Annotated[
-        Path, typer.Argument(help="Results: {expression_id, box_xyxy, mask} a line; see docs/data.md.")
+        Path, typer.Argument(help="Results, as `saywhere find` writes them: {expression_id, box_xyxy, mask} a line.")
     ],
-    truth: Annotated[
-        Path, typer.Argument(help="RefCOCO's refs as JSON, with --instances; or expressions with boxes as TSV.")
-    ],
-    instances: Annotated[
-        Path | None, typer.Option(help="COCO instances: the objects of RefCOCO's refs, with their masks.")
+    truth: ExpressionsFile,
+    against: Annotated[
+        list[Path] | None, typer.Option(help="Results of somebody else, to compare with. Can be repeated.")
     ] = None,
+    instances: Instances = None,
     split: Split = "",
     threshold: Annotated[float, typer.Option(min=0.01, max=1, help="IoU from which a place counts as found.")] = 0.5,
+    partial: Annotated[bool, typer.Option("--partial", help="Score those expressions alone that have a line.")] = False,
     output: Output = None,
 ) -> None:
-    """Share of expressions found (P@0.5), mean IoU of boxes, cIoU and gIoU of masks, in all and by split.
+    """Shares of expressions found (P@0.5) and pointed at, mean IoU of boxes, cIoU and gIoU of masks; also by split.
 
-    Every expression of the truth must have a line; one without a box or a mask counts as not found. Masks are scored if
-    the truth has them and any line does, at the resolution of the truth.
+    Every expression of the truth must have a line, but for --partial; one without a box or a mask counts as not found.
+    Masks are scored if the truth has them and any line does, at the resolution of the truth. With --against, shares of
+    all with their 95 % intervals, and those of the differences to the first, drawn over photos.
     """
-    from saywhere.metrics import ReferringScores
+    import numpy as np
 
-    results: dict[str, ReferringResult] = {}
-    for one in read_good(predicted, "referring-results"):
-        if results.setdefault(str(one.expression_id), one) is not one:
-            raise InvalidFile(predicted, f"has two lines for the expression {one.expression_id}")
-    truths = [one for one in _expressions(truth, instances) if not split or one.split == split]
-    if not truths:
-        raise InvalidFile(truth, f"has no expression{f' of the split {split!r}' if split else ''}")
-    if missing := [one.id for one in truths if one.id not in results]:
-        raise InvalidFile(predicted, f"lacks {len(missing):,} of {len(truths):,} expressions, such as {missing[0]}")
-    scores: dict[str, ReferringScores] = defaultdict(lambda: ReferringScores(threshold))
-    per_item: dict[str, dict[str, float]] = {}
-    boxes, masks = (any(getattr(one, name) for one in results.values()) for name in ("box_xyxy", "mask"))
-    if not boxes and not masks:
-        raise InvalidFile(predicted, "has neither boxes nor masks")
-    for true in counted(truths, "scoring", len(truths)):
-        for metric in (scores[""], scores[true.split]):
-            per_item[true.id] = _scored(metric, true, results[true.id], boxes, masks)
-    summary = dict(scores.pop("").compute())
-    if len(scores) > 1:
-        for name, metric in sorted(scores.items()):
-            summary |= {f"{name}: {what}": value for what, value in metric.compute().items()}
-    inputs = [predicted, truth, *([instances] if instances else [])]
+    results, truths = _results(predicted), read_expressions(truth, instances, split)
+    if partial:
+        truths = [one for one in truths if one.id in results]
+    summary, per_item = _scores(results, truths, predicted, threshold)
+    inputs = [predicted, *(against or ()), *([] if truth.is_dir() else [truth]), *([instances] if instances else [])]
     report_scores(summary, output, inputs, per_item=per_item)
+    if laid := [one for one in truths if "box on mask IoU" in per_item[one.id]]:
+        above = [per_item[one.id]["mask IoU"] - per_item[one.id]["box on mask IoU"] for one in laid]
+        told = _interval(100 * np.array(above), [one.photo for one in laid])
+        out.print(f"IoU of masks, above that of the boxes themselves, in points: {told}", markup=False)
+    if against:
+        others = {path: _scores(_results(path), truths, path, threshold)[1] for path in against}
+        _compare({predicted: per_item, **others}, truths, threshold)
 
 
 def regions(
@@ -106,41 +88,106 @@ def regions(
     report_scores(summary, output, [predicted, truth], per_item=scores["per_item"])
 
 
-def _scored(metric: Any, true: _TrueExpression, found: ReferringResult, boxes: bool, masks: bool) -> dict[str, float]:
-    """The IoUs of one expression, counted."""
+def _results(path: Path) -> dict[str, ReferringResult]:
+    results: dict[str, ReferringResult] = {}
+    for one in read_good(path, "referring-results"):
+        if results.setdefault(str(one.expression_id), one) is not one:
+            raise InvalidFile(path, f"has two lines for the expression {one.expression_id}")
+    return results
+
+
+def _scores(
+    results: dict[str, ReferringResult], truths: Sequence[SaidExpression], path: Path, threshold: float
+) -> tuple[dict[str, float], _PerItem]:
+    """The scores of all expressions, and of each."""
+    from saywhere.metrics import ReferringScores
+
+    missing = [one.id for one in truths if one.id not in results]
+    if missing or not truths:
+        which = f", such as {missing[0]}" if missing else ""
+        raise InvalidFile(path, f"lacks {len(missing):,} of {len(truths):,} expressions{which}")
+    scores: dict[str, ReferringScores] = defaultdict(lambda: ReferringScores(threshold))
+    per_item: _PerItem = {}
+    boxes, masks = (any(getattr(one, name) for one in results.values()) for name in ("box_xyxy", "mask"))
+    if not boxes and not masks:
+        raise InvalidFile(path, "has neither boxes nor masks")
+    for true in counted(truths, "scoring", len(truths)):
+        for metric in (scores[""], scores[true.split]):
+            per_item[true.id] = _scored(metric, true, results[true.id], boxes, masks)
+    summary = dict(scores.pop("").compute())
+    if laid := [one["box on mask IoU"] for one in per_item.values() if "box on mask IoU" in one]:
+        summary["gIoU of the boxes themselves"] = sum(laid) / len(laid)
+    if len(scores) > 1:
+        for name, metric in sorted(scores.items()):
+            summary |= {f"{name}: {what}": value for what, value in metric.compute().items()}
+    return summary, per_item
+
+
+def _compare(found: Mapping[Path, _PerItem], truths: Sequence[SaidExpression], threshold: float) -> None:
+    """Tables of shares with their intervals, and of how much larger those of the first are."""
+    import numpy as np
+
+    photos = [one.photo for one in truths]
+    for name, measure, least in ((f"P@{threshold:g}", "IoU", threshold), ("pointing", "pointing", 1.0)):
+        reached = {
+            path: np.array([100.0 * (items[one.id].get(measure, 0.0) >= least) for one in truths])
+            for path, items in found.items()
+        }
+        first, *_ = reached.values()
+        table = plain_table()
+        table.add_row(f"{name}, %", "with its interval", "the first is above it by")
+        for path, values in reached.items():
+            table.add_row(
+                path.stem, _interval(values, photos), "" if values is first else _interval(first - values, photos)
+            )
+        out.print(table)
+
+
+def _interval(values: Floats, photos: Sequence[str]) -> str:
+    """The mean of some values with its 95 % interval over photos."""
+    import numpy as np
+
+    from saywhere.reproduce.claims import photo_means
+
+    means = photo_means(values, photos)
+    if means is None:
+        return f"{values.mean():.1f}"
+    low, high = np.percentile(means, (2.5, 97.5))
+    return f"{values.mean():.1f} ({low:.1f} … {high:.1f})"
+
+
+def _scored(metric: Any, true: SaidExpression, found: ReferringResult, boxes: bool, masks: bool) -> dict[str, float]:
+    """The IoUs of one expression, counted, and whether it was pointed at."""
     ious: dict[str, float] = {}
     if boxes:
+        from saywhere.metrics import points_into
+
         ious["IoU"] = metric.add_box(found.box_xyxy, true.box_xyxy)
+        ious["pointing"] = float(found.box_xyxy is not None and points_into(found.box_xyxy, true.box_xyxy))
     if masks and true.mask is not None:
         import numpy as np
 
         from saywhere.formats.coco_instances import resampled
+        from saywhere.metrics import mask_iou
 
         target = true.mask()
         guess = np.zeros_like(target) if found.mask is None else resampled(found.mask.mask(), *target.shape)
         ious["mask IoU"] = metric.add_mask(guess, target)
+        if boxes:
+            ious["box on mask IoU"] = mask_iou(_filled(found.box_xyxy, target.shape), target)
     return ious
 
 
-def _expressions(path: Path, instances: Path | None) -> Iterator[_TrueExpression]:
-    from saywhere.formats import refcoco
-    from saywhere.formats.record import InvalidRecord
+def _filled(box_xyxy: tuple[float, float, float, float] | None, shape: tuple[int, int]) -> Bools:
+    """The pixels of a box, as if it were the mask."""
+    import numpy as np
 
-    kind = format_of(path, None).name
-    if kind == "referring-lines":
-        for line in read_good(path, kind):
-            yield _TrueExpression(str(line.line), line.split, line.box_xyxy)
-        return
-    if kind != "refcoco":
-        raise InvalidFile(path, "holds no referring expressions", "give RefCOCO's refs as JSON, or a TSV")
-    if instances is None:
-        raise InvalidFile(path, "names its objects by number alone", "give the file of their boxes with --instances")
-    for ref in refcoco.read(path, instances):
-        if isinstance(ref, InvalidRecord) or ref.instance is None:
-            raise InvalidFile(path, f"a ref cannot be read: {ref}")
-        mask = ref.instance.mask if ref.instance.segmentation is not None else None
-        for one in ref.expressions:
-            yield _TrueExpression(str(one.sentence_id), ref.split, ref.instance.box_xyxy, mask)
+    inside = np.zeros(shape, dtype=np.bool_)
+    if box_xyxy is not None:
+        rows, cols = shape
+        left, top, right, bottom = np.clip(box_xyxy, 0, 1)
+        inside[round(top * rows) : round(bottom * rows), round(left * cols) : round(right * cols)] = True
+    return inside
 
 
 def _region_texts(path: Path, split: str) -> Iterator[tuple[str, list[str]]]:

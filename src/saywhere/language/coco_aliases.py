@@ -8,7 +8,7 @@ where captions nearly always mean it. "orange" followed by a noun is a colour, n
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import cache
 
 # class: names, the first being what to call it in a prompt. Plurals are made; odd ones stand in _PLURALS.
@@ -190,17 +190,28 @@ def plural(name: str) -> str:
 
 def classes_named(text: str) -> frozenset[str]:
     """The COCO classes that a caption names. At each place the longest known name counts, and no name inside it."""
+    return frozenset().union(*_named_in_order(text))
+
+
+def first_named(text: str) -> frozenset[str]:
+    """The class that a caption names first; several if the name may mean several; none if it names none.
+
+    >>> sorted(first_named("the man beside a dog")), sorted(first_named("baseball bat"))
+    (['person'], ['baseball bat'])
+    """
+    return next(_named_in_order(text), frozenset())
+
+
+def _named_in_order(text: str) -> Iterator[frozenset[str]]:
     words = _WORD.findall(text.lower().replace("’", "'"))
     names = _classes_of()
     longest = max(map(len, names))
-    found: set[str] = set()
     at = 0
     while at < len(words):
         size = next((n for n in range(longest, 0, -1) if tuple(words[at : at + n]) in names), 0)
         if size and not (words[at] == _COLOUR and size == 1 and _is_colour(words, at)):
-            found |= names[tuple(words[at : at + size])]
+            yield names[tuple(words[at : at + size])]
         at += size or 1
-    return frozenset(found)
 
 
 def is_bare_name(text: str) -> bool:

@@ -15,6 +15,23 @@ _WHOLE = re.compile(
 _NAME = re.compile(r"(?:what|who)(?:'s| is| are) (?:this|that|it|these|those|they|here|there)[?.! ]*$", re.IGNORECASE)
 _BACK = re.compile(r"\b(?:it|its|this|that|these|those|they|them|their|he|she|him|her|his|there|here)\b", re.IGNORECASE)
 
+_THERE = re.compile(
+    r"(?:is|are) there (?:any )?(?P<is>[^?.!]*?\w)|(?:do|can) you see (?:any )?(?P<seen>[^?.!]*?\w)", re.IGNORECASE
+)
+_SOMEWHERE = re.compile(r" (?:here|(?:in|on) (?:the|this) (?:photo|image|picture))$", re.IGNORECASE)
+
+
+def thing_asked_after(text: str) -> str:
+    """What somebody asks to be there or not; "" for any other question.
+
+    >>> thing_asked_after("Is there a dog in the photo?"), thing_asked_after("Do you see any cups?")
+    ('a dog', 'cups')
+    >>> thing_asked_after("Is the dog asleep?")
+    ''
+    """
+    found = _THERE.fullmatch(text.strip().rstrip("?.! "))
+    return _SOMEWHERE.sub("", found["is"] or found["seen"]) if found else ""
+
 
 def thing_looked_for(text: str) -> str:
     """What somebody asks to be shown; "" for any other question.

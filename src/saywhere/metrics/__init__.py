@@ -44,6 +44,7 @@ from saywhere.metrics.referring import (
     giou,
     mask_iou,
     paired_box_iou,
+    points_into,
     precision_at,
 )
 from saywhere.metrics.scanpath import ScanpathDistance, scanpath_distance
@@ -109,6 +110,7 @@ __all__ = [
     "normalise_answer",
     "nss",
     "paired_box_iou",
+    "points_into",
     "precision_at",
     "ptb_words",
     "rank_biased_overlap",

@@ -40,6 +40,17 @@ def paired_box_iou(a_xyxy: ArrayLike, b_xyxy: ArrayLike) -> Floats:
     return _iou(a, b)
 
 
+def points_into(box_xyxy: ArrayLike, true_xyxy: ArrayLike) -> bool:
+    """Whether the middle of a box lies in the true one.
+
+    >>> points_into((0, 0, 1, 1), (0.4, 0.4, 0.9, 0.9)), points_into((0, 0, 1, 1), (0.6, 0, 1, 1))
+    (True, False)
+    """
+    box, true = (checked_boxes(np.asarray(one)[None], "box")[0] for one in (box_xyxy, true_xyxy))
+    middle = (box[:2] + box[2:]) / 2
+    return bool((true[:2] <= middle).all() and (middle <= true[2:]).all())
+
+
 def mask_iou(predicted: ArrayLike, target: ArrayLike) -> float:
     """IoU of two masks of one shape (h, w), boolean or 0/1. Two empty masks agree: 1.
 
@@ -166,7 +177,7 @@ class ReferringScores:
     >>> scores.add_box((0, 0, 1, 1), (0, 0, 0.5, 1)), scores.add_box(None, (0, 0, 0.5, 1))
     (0.5, 0.0)
     >>> scores.compute()
-    {'boxes': 2, 'P@0.5': 0.5, 'mean IoU': 0.25}
+    {'boxes': 2, 'P@0.5': 0.5, 'mean IoU': 0.25, 'pointing': 0.5}
     """
 
     higher_is_better = True
@@ -183,6 +194,7 @@ class ReferringScores:
             else paired_box_iou(np.asarray(predicted_xyxy)[None], np.asarray(true_xyxy)[None])[0]
         )
         self._box_ious.append(0.0 if found is None else float(found))
+        self._pointed.append(predicted_xyxy is not None and points_into(predicted_xyxy, true_xyxy))
         return self._box_ious[-1]
 
     def add_mask(self, predicted: ArrayLike, target: ArrayLike) -> float:
@@ -192,8 +204,8 @@ class ReferringScores:
         return float(_ious(areas)[0])
 
     def compute(self) -> dict[str, float]:
-        """Of boxes: how many, the share that reaches the threshold, the mean IoU. Of masks: how many, the same share,
-        cIoU and gIoU."""
+        """Of boxes: how many, the share that reaches the threshold, the mean IoU, and the share whose middle lies in
+        the true box. Of masks: how many, the share that reaches the threshold, cIoU and gIoU."""
         if not self._box_ious and not self._areas:
             raise InvalidValue("scores of expressions", "no item was given")
         scores: dict[str, float] = {}
@@ -201,6 +213,7 @@ class ReferringScores:
         if self._box_ious:
             shares = precision_at(self._box_ious, self.threshold), float(np.mean(self._box_ious))
             scores |= {"boxes": len(self._box_ious), name: shares[0], "mean IoU": shares[1]}
+            scores["pointing"] = float(np.mean(self._pointed))
         if self._areas:
             areas = _Areas(*(np.concatenate(column) for column in zip(*self._areas, strict=True)))
             share = precision_at(_ious(areas), self.threshold)
@@ -211,6 +224,7 @@ class ReferringScores:
     def reset(self) -> None:
         """Forget every item."""
         self._box_ious: list[float] = []
+        self._pointed: list[bool] = []
         self._areas: list[_Areas] = []
 
 

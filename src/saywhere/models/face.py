@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from saywhere.core import Caption, Region, WholeImage
+from saywhere.core import Box, Caption, Region, WholeImage
 from saywhere.core.caption import OBJECT, SCENE
 from saywhere.core.errors import InvalidValue, SaywhereError, UnknownName
 from saywhere.vision.view import View
@@ -187,6 +187,11 @@ class Look:
         """The same as `ground` without times: each word with its box, exactly as it was found."""
         self._refuse("ground")
 
+    def find_all(self, texts: Sequence[str]) -> list[Box | None]:
+        """A box around the one thing that each text means, such as "the second horse from the right"; None where it
+        seems not to be there. Of a model that places words alone, the box around all words of a text."""
+        return [_hull(self.grounded(text)) for text in texts]
+
     def narrate(self, most: int = 4, seed: int = 0) -> Narrative:  # noqa: ARG002 - for those that can
         """Words and a trace from the photo alone. For models that tell thing by thing, most: things to tell after the
         whole; seed: of the choice among sentences that say the same."""
@@ -249,6 +254,11 @@ class Look:
 
     def _refuse(self, skill: str) -> NoReturn:
         raise missing_skill(self.model.name, skill)
+
+
+def _hull(grounded: Grounded) -> Box | None:
+    places = grounded.boxes.located_xyxy
+    return Box(*places[:, :2].min(axis=0), *places[:, 2:].max(axis=0)) if len(places) else None
 
 
 def missing_skill(model: str, skill: str) -> MissingSkill:

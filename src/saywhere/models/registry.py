@@ -45,7 +45,7 @@ _KINDS = {
         "saywhere.models.tracevlm.face:open_tracevlm", ("caption", "ground", "narrate", "answer", "segment", "chat")
     ),
     "tracevlm-small": ModelKind(
-        "saywhere.models.tracevlm.small_face:open_small", ("caption", "ground", "narrate", "answer", "chat")
+        "saywhere.models.tracevlm.small_face:open_small", ("caption", "ground", "narrate", "answer", "segment", "chat")
     ),
     "updown-caption": ModelKind("saywhere.models.updown.face:open_captioner", ("caption",)),
     "updown-vqa": ModelKind("saywhere.models.updown.face:open_vqa", ("answer",)),

@@ -128,10 +128,10 @@ def _look(model: Any, held: HeldOut, progress: Progress) -> _Seen:
         seen.boxes += [caption.text for caption in look.captions(regions)]
         if regions:
             seen.timed("caption of a region, among others", started, len(regions))
-        if hasattr(look, "find"):
-            for kind in dict.fromkeys(classes.get(name, ())):
-                place = look.find(f"a {coco_aliases()[kind][0]}")
-                seen.pointed[name, kind] = None if place is None else place.box_xyxy
+        if "ground" in model.skills:
+            kinds = list(dict.fromkeys(classes.get(name, ())))
+            for kind, box in zip(kinds, look.find_all([f"a {coco_aliases()[kind][0]}" for kind in kinds]), strict=True):
+                seen.pointed[name, kind] = None if box is None else box.xyxy
         # Not every family has vectors of photos in the space of texts.
         with suppress(AttributeError):
             seen.wholes.append(look.aligned.contrast())

@@ -163,8 +163,9 @@ def look_at(held: HeldOut, seer: Seer, views: Path, progress: Progress) -> LookR
 
 def _pointed(look: SeerLook, names: Iterable[str]) -> dict[tuple[str, str], BoxXyxy | None]:
     """For each class its best box; None if the model would not say that it is there."""
-    places = {name: look.find(name) for name in names}
-    return {(look.image_id, name): place.box_xyxy if place else None for name, place in places.items()}
+    listed = list(names)
+    found = zip(listed, look.find_all(listed), strict=True)
+    return {(look.image_id, name): None if box is None else box.xyxy for name, box in found}
 
 
 def _point(look: SeerLook, number: int, narration: PlacedNarration, pointing: _Pointing) -> None:

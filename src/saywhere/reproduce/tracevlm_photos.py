@@ -1,5 +1,5 @@
-"""The shipped small TraceVLM on real photographs that nothing learnt from: captions with and without a trajectory,
-expressions as boxes, and narrations."""
+"""A small TraceVLM on real photographs that nothing learnt from: captions with and without a trajectory, expressions as
+boxes, and whether things are there."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
+from saywhere.build.finding import CENTRE, WHOLE, largest_named
 from saywhere.build.referring_texts import split_of_photo
-from saywhere.build.region_texts import BoxXyxy
+from saywhere.build.region_texts import BoxXyxy, with_article
 from saywhere.build.trace_talks import ToldPhoto, mentions, through
 from saywhere.core.errors import InvalidFile
 from saywhere.core.types import Progress
-from saywhere.language.coco_aliases import classes_named
-from saywhere.metrics import caption_scores
+from saywhere.metrics import caption_scores, points_into
 from saywhere.models.registry import BASE, TRACE, embedded, open_model
 from saywhere.models.tracevlm.decode import parse
 from saywhere.models.tracevlm.examples import asked
@@ -26,37 +26,46 @@ from saywhere.models.tracevlm.small_face import SmallTraceLook, SmallTraceModel
 from saywhere.models.tracevlm.small_photos import overlap
 from saywhere.provenance import sha256_of
 from saywhere.reproduce.claims import Claim, judge_photos
+from saywhere.reproduce.experiment import Experiment
+from saywhere.reproduce.results import Results
 from saywhere.reproduce.tables import MeasureColumn, ModelRow, Table
 from saywhere.store import Row, Store
 
 SECTION = "real photographs"
-CENTRE, WHOLE = (0.25, 0.25, 0.75, 0.75), (0.0, 0.0, 1.0, 1.0)
 _FITS = 0.5
 _DRAWN = "saywhere-trace, the box that it draws by itself"
 _OURS, _LARGEST = TRACE, "the largest thing found of a kind that is named"
+_CENTRE, _WHOLE, _ALWAYS = "a box in the centre", "the whole photo", "always yes"
+_SIMPLE = (_LARGEST, _WHOLE, _CENTRE)
 _CAPTIONS = tuple(MeasureColumn(name) for name in ("BLEU-4", "ROUGE-L", "CIDEr"))
 _FOUND = (MeasureColumn("P@0.5, %", digits=1), MeasureColumn("pointing, %", digits=1))
+_ANSWERED = (MeasureColumn("right, %", digits=1), MeasureColumn("yes, %", digits=1))
 _REMARKS = (
     "Photographs: those that the store keeps for validation. Neither the eye nor the small model learnt from them; the "
     "detector, an asset, learnt COCO's kinds from all of train2017, and they are of it.",
     "Trajectories of photographs are pseudo-trajectories: they pass the true boxes of what one of the photo's captions "
     "names, in its order. The caption along it is compared with that caption alone, as is the caption without it.",
     "Pointing: the middle of the box lies in the true one.",
+    "Of each photo one thing is asked for that is there, the largest, and one that is in another photo instead, as far "
+    "as boxes and people's words tell: saying yes to everything is right in half of all cases.",
 )
 
 
 @dataclass(frozen=True, slots=True)
 class TracePhotos:
     """coco: a store of `saywhere build coco`. photos: held out, with captions or expressions, at most. expressions: of
-    each. base: whether saywhere-base is measured beside it."""
+    each. base: whether saywhere-base is measured beside it. model: a folder of a small TraceVLM, by default the shipped
+    one."""
 
     coco: Path
     photos: int = 300
     expressions: int = 3
     base: bool = True
+    model: Path | None = None
 
     def settings(self) -> dict[str, Any]:
-        return {"photos": self.photos, "expressions": self.expressions, "base": self.base}
+        model = TRACE if self.model is None else str(self.model)
+        return {"photos": self.photos, "expressions": self.expressions, "base": self.base, "model": model}
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +102,19 @@ class _Finding:
 
     def pointed(self, name: str) -> np.ndarray:
         pairs = zip(self.found[name], self.truths, strict=True)
-        return np.array([box is not None and _middle_in(box, truth) for box, truth in pairs], float)
+        return np.array([box is not None and points_into(box, truth) for box, truth in pairs], float)
+
+
+@dataclass(slots=True)
+class _Presence:
+    """Questions whether something is there. truths: yes or no, as often. said: answers, by who gave them."""
+
+    photos: list[str] = field(default_factory=list)
+    truths: list[str] = field(default_factory=list)
+    said: dict[str, list[str]] = field(default_factory=dict)
+
+    def right(self, name: str) -> np.ndarray:
+        return np.array([said == truth for said, truth in zip(self.said[name], self.truths, strict=True)], float)
 
 
 def held_out(coco: Store, most: int) -> list[Row]:
@@ -113,25 +134,57 @@ def held_out(coco: Store, most: int) -> list[Row]:
 def measure_photos(settings: TracePhotos, progress: Progress) -> PhotoMeasures:
     """Look at every photo once with each model, and compare."""
     rows = held_out(Store(settings.coco), settings.photos)
-    model = open_model(embedded(TRACE))
+    folder = settings.model or embedded(TRACE)
+    model = open_model(folder)
     if not isinstance(model, SmallTraceModel):
-        raise InvalidFile(embedded(TRACE), "is not a small TraceVLM")
+        raise InvalidFile(folder, "is not a small TraceVLM")
     base: Any = open_model(embedded(BASE)) if settings.base else None
-    told, finding = _Told(), _Finding()
+    told, finding, presence = _Told(), _Finding(), _Presence()
     for number, row in enumerate(rows, 1):
         image = Image.open(io.BytesIO(bytes(row["jpeg"]))).convert("RGB")
-        look = model.look(image, row.key)
-        _captions(look, ToldPhoto.of_row(row, row.key), told)
-        _expressions(look, row, settings.expressions, finding, None if base is None else base.look(image, row.key))
+        look, photo = model.look(image, row.key), ToldPhoto.of_row(row, row.key, rows[number % len(rows)])
+        beside = None if base is None else base.look(image, row.key)
+        _captions(look, photo, told)
+        _expressions(look, row, settings.expressions, finding, beside)
+        _presence(look, photo, presence, beside)
         progress("looking at photographs", number, len(rows))
-    parts = [*(_caption_results(told) if told.truth else ()), *(_found_results(finding) if finding.truths else ())]
+    parts = [
+        *(_caption_results(told) if told.truth else ()),
+        *(_found_results(finding) if finding.truths else ()),
+        *(_presence_results(presence) if presence.truths else ()),
+    ]
     return PhotoMeasures(
         tuple(one for one in parts if isinstance(one, Table)),
         tuple(one for one in parts if isinstance(one, Claim)),
         _REMARKS,
-        {"photographs": f"{len(rows):,}: {len(told.truth):,} trajectories, {len(finding.truths):,} expressions"},
-        {"weights of saywhere-trace": sha256_of(embedded(TRACE) / "model.safetensors")[:12]},
+        {
+            "photographs": f"{len(rows):,}: {len(told.truth):,} trajectories, {len(finding.truths):,} expressions, "
+            f"{len(presence.truths):,} questions whether something is there"
+        },
+        {"weights of saywhere-trace": sha256_of(folder / "model.safetensors")[:12]},
     )
+
+
+@dataclass(frozen=True, kw_only=True)
+class TracePhotosExperiment(Experiment):
+    """A trained small TraceVLM on photographs alone; nothing is trained."""
+
+    photos: TracePhotos
+
+    def settings(self) -> dict[str, Any]:
+        return self.photos.settings()
+
+    def results(self, out: Path, progress: Progress) -> Results:  # noqa: ARG002 - nothing is kept between runs
+        real = measure_photos(self.photos, progress)
+        return Results(
+            title="TraceVLM on the small body, on photographs",
+            paper="TraceVLM: trajectory-aware vision-language models",
+            settings=dict(real.settings),
+            made_by=dict(real.made_by),
+            tables=real.tables,
+            claims=real.claims,
+            remarks=real.remarks,
+        )
 
 
 def _captions(look: SmallTraceLook, photo: ToldPhoto, told: _Told) -> None:
@@ -152,30 +205,37 @@ def _expressions(look: SmallTraceLook, row: Row, most: int, finding: _Finding, b
         return
     texts = [text for text, _ in said]
     boxes, drawn = (
-        [None if box is None else box.xyxy for box in some] for some in (look.find(texts), look.draw(texts))
+        [None if box is None else box.xyxy for box in some] for some in (look.find_all(texts), look.draw(texts))
     )
     for (text, truth), box, own in zip(said, boxes, drawn, strict=True):
         finding.photos.append(row.key)
         finding.truths.append(truth)
-        guesses = {_OURS: box, _DRAWN: own, "a box in the centre": CENTRE, "the whole photo": WHOLE}
-        guesses[_LARGEST] = _largest(look, text)
+        guesses = {_OURS: box, _DRAWN: own, _CENTRE: CENTRE, _WHOLE: WHOLE}
+        guesses[_LARGEST] = largest_named(look, text)
         if base is not None:
-            place = base.find(text)
-            guesses[BASE] = None if place is None else place.box_xyxy
+            (place,) = base.find_all([text])
+            guesses[BASE] = None if place is None else place.xyxy
         for name, guess in guesses.items():
             finding.found.setdefault(name, []).append(guess)
 
 
-def _largest(look: SmallTraceLook, text: str) -> BoxXyxy:
-    """The largest thing that the detector found of a kind that is named; the centre where there is none."""
-    named = classes_named(text)
-    boxes = [one.box_xyxy for one in look.view.found if one.name in named]
-    return max(boxes, key=lambda box: (box[2] - box[0]) * (box[3] - box[1])) if boxes else CENTRE
+def _presence(look: SmallTraceLook, photo: ToldPhoto, presence: _Presence, base: Any) -> None:
+    """One thing that is there, and one that is in the next photo instead: the largest, and the first by name."""
+    there, absent = sorted(photo.boxes, key=lambda name: -_area(photo.boxes[name][0])), photo.absent()
+    if not there or not absent:
+        return
+    for truth, name in (("yes", there[0]), ("no", absent[0])):
+        question = f"Is there {with_article(name)}?"
+        presence.photos.append(photo.key)
+        presence.truths.append(truth)
+        for who, asked_one in ((_OURS, look), (BASE, base)):
+            if asked_one is not None:
+                presence.said.setdefault(who, []).append(asked_one.answer(question).text.lower())
+        presence.said.setdefault(_ALWAYS, []).append("yes")
 
 
-def _middle_in(box: BoxXyxy, truth: BoxXyxy) -> bool:
-    x, y = (box[0] + box[2]) / 2, (box[1] + box[3]) / 2
-    return truth[0] <= x <= truth[2] and truth[1] <= y <= truth[3]
+def _area(box: BoxXyxy) -> float:
+    return (box[2] - box[0]) * (box[3] - box[1])
 
 
 def _caption_results(told: _Told) -> Iterator[Table | Claim]:
@@ -194,15 +254,42 @@ def _caption_results(told: _Told) -> Iterator[Table | Claim]:
 
 def _found_results(finding: _Finding) -> Iterator[Table | Claim]:
     rows = [
-        ModelRow(name, ({_FOUND[0].name: 100 * right.mean(), _FOUND[1].name: 100 * finding.pointed(name).mean()},))
+        ModelRow(
+            name,
+            ({_FOUND[0].name: 100 * float(right.mean()), _FOUND[1].name: 100 * float(finding.pointed(name).mean())},),
+        )
         for name in finding.found
         for right in [finding.right(name)]
     ]
     yield Table(2, "referring expressions as boxes", _FOUND, tuple(rows), SECTION, rows_are="Who finds")
     yield from (_finds_more(finding, other) for other in finding.found if other != _OURS)
+    best = max((name for name in _SIMPLE if name in finding.found), key=lambda name: finding.right(name).mean())
+    twice = (finding.right(_OURS) - 2 * finding.right(best)).tolist()
+    text = f"photographs: {_OURS} finds at least twice as many expressions as {best}"
+    yield judge_photos(text, "P@0.5", _OURS, f"twice {best}", twice, finding.photos)
 
 
 def _finds_more(finding: _Finding, other: str) -> Claim:
     differences: Sequence[float] = (finding.right(_OURS) - finding.right(other)).tolist()
     text = f"photographs: {_OURS} finds expressions better than {other}"
     return judge_photos(text, "P@0.5", _OURS, other, differences, finding.photos)
+
+
+def _presence_results(presence: _Presence) -> Iterator[Table | Claim]:
+    rows = [
+        ModelRow(
+            name,
+            (
+                {
+                    _ANSWERED[0].name: 100 * float(presence.right(name).mean()),
+                    _ANSWERED[1].name: 100 * float(np.mean([answer == "yes" for answer in said])),
+                },
+            ),
+        )
+        for name, said in presence.said.items()
+    ]
+    yield Table(3, "whether something is there", _ANSWERED, tuple(rows), SECTION, rows_are="Who answers")
+    for other in (name for name in presence.said if name != _OURS):
+        text = f"photographs: {_OURS} tells what is there better than {other}"
+        differences = (presence.right(_OURS) - presence.right(other)).tolist()
+        yield judge_photos(text, "right", _OURS, other, differences, presence.photos)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 
 import saywhere
-from saywhere.assets.store import is_cached
+from saywhere.assets import MOBILE_SAM, is_cached
 from saywhere.loading import needed_assets
-from saywhere.models.face import MissingSkill
 from saywhere.models.registry import TRACE, embedded
 from saywhere.models.tracevlm.batch import collate_prepared
 from saywhere.models.tracevlm.examples import answered, asked
@@ -60,11 +60,17 @@ def test_a_photo_gets_a_caption_an_answer_a_box_and_a_reply(look: SmallTraceLook
     trace = saywhere.Trace([(0.3, 0.4, 0.0), (0.6, 0.6, 1.0)])
     assert all(caption.text for caption in look.captions([saywhere.WholeImage(), box, trace]))
     assert look.answer("What is this?", box).text
-    assert look.find(["the cat"])[0] is not None
+    assert look.find_all(["the cat"])[0] is not None
     assert look.chat().say("What is this?", saywhere.Point(0.5, 0.5)).text
 
 
 @with_assets
-def test_masks_were_not_learnt(look: SmallTraceLook) -> None:
-    with pytest.raises(MissingSkill, match=f"{TRACE} cannot cut out"):
-        look.segment(saywhere.Point(0.5, 0.5))
+@pytest.mark.skipif(not is_cached(MOBILE_SAM), reason="needs MobileSAM in the cache")
+def test_what_is_named_is_cut_out_within_about_its_box(look: SmallTraceLook) -> None:
+    (box,) = look.find_all(["the cat"])
+    assert box is not None
+    inside = look.segment("the cat").values.astype(bool)
+    rows, cols = np.nonzero(inside)
+    outside = (cols / inside.shape[1] < box.x1 - 0.1) | (rows / inside.shape[0] < box.y1 - 0.1)
+    assert outside.mean() < 0.02
+    assert inside.mean() > 0.02

@@ -6,18 +6,21 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from PIL import Image
 
 from saywhere.core import Box, Frame, Point, Region, Trace
 from saywhere.core.errors import InvalidValue
-from saywhere.models.face import MissingSkill
+from saywhere.metrics import mask_iou
 from saywhere.models.registry import kind_of, open_model, with_skill
 from saywhere.models.search import GenerationConfig
+from saywhere.models.tracevlm import small_face
 from saywhere.models.tracevlm.decode import rate
 from saywhere.models.tracevlm.examples import answered, asked
 from saywhere.models.tracevlm.small_face import SmallTraceLook, SmallTraceModel
 from saywhere.models.tracevlm.trajectory import Trajectory
 from saywhere.vision.view import Found, View
 from tests.models.tracevlm import small_body as small
+from tests.vision.small_sam import obedient_segmenter
 
 SHORT = GenerationConfig(max_words=10)
 
@@ -39,7 +42,8 @@ def test_a_saved_one_is_opened_by_its_kind(tmp_path: Path) -> None:
     small.model().save_pretrained(tmp_path / "mine")
     assert kind_of(tmp_path / "mine") == "tracevlm-small"
     model = open_model(tmp_path / "mine")
-    assert (model.name, model.skills) == ("mine", ("caption", "ground", "narrate", "answer", "chat"))
+    assert model.name == "mine"
+    assert set(model.skills) - {"segment"} == {"caption", "ground", "narrate", "answer", "chat"}
     assert with_skill("chat")[:2] == ("saywhere-base", "saywhere-trace")
 
 
@@ -51,31 +55,80 @@ def test_every_region_gets_a_caption_the_same_alone_and_among_others(look: Small
 
 
 def test_phrases_get_boxes_or_none(look: SmallTraceLook) -> None:
-    found = look.find(["a dog", "a couch"])
+    found = look.find_all(["a dog", "a couch"])
     assert len(found) == 2
-    assert look.find([]) == []
+    assert look.find_all([]) == []
     grounded = look.grounded("a dog on a couch")
     assert (grounded.words, len(grounded.boxes)) == (("a", "dog", "on", "a", "couch"), 5)
 
 
 def test_the_thing_that_is_found_is_the_likeliest_box(look: SmallTraceLook) -> None:
-    things = [Found((0.1, 0.2, 0.5, 0.9), "dog", 0.9), Found((0.6, 0.1, 0.9, 0.4), "cup", 0.8)]
+    things = [Found((0.1, 0.2, 0.5, 0.9), "cup", 0.9), Found((0.6, 0.1, 0.9, 0.4), "cup", 0.8)]
     several = look.model.see(look.view.with_found(things))
     assert isinstance(several, SmallTraceLook)
     boxes = [Box(*thing.box_xyxy) for thing in things]
     rated = [rate(look.model.network, several.seen, [[asked("box", "a cup"), answered(box)]]) for box in boxes]
     together = rate(look.model.network, several.seen, [[asked("box", "a cup"), answered(box)] for box in boxes])
     assert np.allclose(together.numpy(), [float(one) for one in rated], atol=1e-4)
-    [found] = several.find(["a cup"])
+    [found] = several.find_all(["a cup"])
     assert found is not None
     assert np.allclose(found.xyxy, boxes[int(together.argmax())].xyxy)
     bare = look.model.see(look.view.with_found([]))
-    assert bare.find(["a cup"]) == bare.draw(["a cup"])
+    assert bare.find_all(["a cup"]) == bare.draw(["a cup"])
 
 
-def test_what_it_did_not_learn_is_refused(look: SmallTraceLook) -> None:
-    with pytest.raises(MissingSkill, match="cannot cut out"):
-        look.segment(Point(0.5, 0.5))
+def test_where_things_of_the_kind_that_is_named_first_were_found_it_is_one_of_those(look: SmallTraceLook) -> None:
+    things = [((0.1, 0.2, 0.5, 0.9), "dog"), ((0.6, 0.1, 0.9, 0.4), "cup"), ((0.0, 0.6, 0.2, 0.9), "cup")]
+    several = look.model.see(look.view.with_found([Found(box, name, 0.9) for box, name in things]))
+    dog, cup, anything = several.find_all(["the dog beside a cup", "a cup", "the thing on the left"])
+    assert dog is not None
+    assert np.allclose(dog.xyxy, things[0][0])
+    assert cup is not None
+    assert any(np.allclose(cup.xyxy, box) for box, name in things if name == "cup")
+    assert anything is not None
+
+
+@pytest.mark.parametrize(
+    ("question", "said"),
+    [
+        ("Is there a dog?", "yes"),
+        ("Do you see any dogs in the photo?", "yes"),
+        ("Is there a cup here?", "no"),
+        ("Is there a brown dog?", ""),
+        ("What is this?", ""),
+    ],
+)
+def test_whether_a_kind_is_there_the_detector_tells(look: SmallTraceLook, question: str, said: str) -> None:
+    assert look.is_there(question) == said
+    if said:
+        assert look.answer(question).text == said
+        talk = look.chat()
+        assert talk.say(question).text == said
+        assert [turn.parts for turn in talk.turns] == [(question,), (said,)]
+
+
+def test_what_is_named_or_pointed_at_is_cut_out_by_the_segmenter(
+    look: SmallTraceLook, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(small_face, "is_cached", lambda _name: True)
+    monkeypatch.setattr(look.model, "segmenter", obedient_segmenter())
+    assert "segment" in look.model.skills
+    seen = look.model.see(look.view, Image.new("RGB", (40, 40)))
+    inside = seen.segment("the dog").values
+    dog = np.zeros((40, 40), dtype=bool)
+    dog[8:36, 4:20] = True
+    assert mask_iou(inside, dog) > 0.8
+    np.testing.assert_array_equal(seen.segment(Box(0.1, 0.2, 0.5, 0.9)).values, inside)
+    with pytest.raises(InvalidValue, match="the photo itself"):
+        look.segment("the dog")
+
+
+def test_without_the_asset_it_has_no_skill_to_cut_out(look: SmallTraceLook, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(small_face, "is_cached", lambda _name: False)
+    assert look.model.skills == ("caption", "ground", "narrate", "answer", "chat")
+
+
+def test_a_question_without_a_word_is_refused(look: SmallTraceLook) -> None:
     with pytest.raises(InvalidValue, match="has no word"):
         look.answer("  ")
 
@@ -109,7 +162,7 @@ def test_an_answer_has_a_probability(look: SmallTraceLook) -> None:
 def test_who_is_asked_where_something_is_points_at_it(look: SmallTraceLook, asked_for: str, what: str) -> None:
     talk, heard = look.chat(), list[str]()
     spoken = talk.stream(asked_for, None, heard.append)
-    assert spoken.regions == tuple(look.find([what]))
+    assert spoken.regions == tuple(look.find_all([what]))
     assert "".join(heard) == spoken.text
     assert talk.turns == [asked("box", what), answered(spoken.regions[0])]
     talk.say("what color is it?")

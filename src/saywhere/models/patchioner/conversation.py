@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from saywhere.core import Box, Caption, InvalidValue, Region, WholeImage
+from saywhere.core import Caption, InvalidValue, Region, WholeImage
 from saywhere.language.requests import asks_for_name, is_about_the_whole, refers_back, thing_looked_for
 from saywhere.models.face import Conversation, Spoken
 
@@ -37,11 +37,11 @@ class SeerConversation(Conversation):
         return self._answer(text, region)
 
     def _point_at(self, what: str) -> Spoken:
-        place = self._look.find(what)
-        if place is None:
+        (box,) = self._look.find_all([what])
+        if box is None:
             return Spoken(f"I do not see {what}.")
-        self.pointed = Box(*place.box_xyxy)
-        return Spoken(_HERE, (self.pointed,))
+        self.pointed = box
+        return Spoken(_HERE, (box,))
 
     def _answer(self, text: str, region: Region | None) -> Spoken:
         about = self.pointed if region is not None or refers_back(text) else None

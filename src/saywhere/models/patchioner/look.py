@@ -84,9 +84,13 @@ class SeerLook(Look):
 
         return AttentionMap(above if above.any() else np.ones_like(above))
 
+    def find_all(self, texts: Sequence[str]) -> list[Box | None]:
+        places = map(self.find, texts)
+        return [None if place is None else Box(*place.box_xyxy) for place in places]
+
     def find(self, text: str) -> PhraseBox | None:
-        """Where one thing is, such as "a red cup" or "the second horse from the right"; None if it seems not to be
-        there. A seer that learnt to find expressions does so; see `Referrer`."""
+        """Where one thing is, such as "a red cup" or "the second horse from the right", and how alike it is; None if it
+        seems not to be there. A seer that learnt to find expressions does so; see `Referrer`."""
         if not text.strip():
             raise InvalidValue("text", "has no word")
         return self._find(text, self.seer.texts([text])[0])
@@ -156,10 +160,10 @@ class SeerLook(Look):
         """What is pointed at, cut out; of a text, what `find` finds."""
         if not isinstance(what, str):
             return self._segmenter_view.masks([what])[0]
-        place = self.find(what)
-        if place is None:
+        (box,) = self.find_all([what])
+        if box is None:
             raise InvalidValue(f"{what!r}", "seems not to be in the photo", "point at it with a box")
-        return self.segment(Box(*place.box_xyxy))
+        return self.segment(box)
 
     @cached_property
     def _segmenter_view(self) -> SegmenterView:

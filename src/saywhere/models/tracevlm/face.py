@@ -13,6 +13,7 @@ from PIL import Image
 from torch import Tensor
 
 from saywhere.core import (
+    Box,
     Caption,
     Grounded,
     InvalidValue,
@@ -143,6 +144,15 @@ class TraceVlmLook(Look):
         told = self.ground(text)
         return Grounded(tuple(word.text for word in told.words), told.word_boxes())
 
+    def find_all(self, texts: Sequence[str]) -> list[Box | None]:
+        return self.draw(texts)
+
+    def draw(self, texts: Sequence[str]) -> list[Box | None]:
+        """The box that the model draws by itself around what each text names; None where it cannot be read."""
+        said = self.write([[asked("box", " ".join(words_to_find(text)))] for text in texts]) if texts else []
+        boxes = [parse(one.text).boxes for one in said]
+        return [some[0] if some else None for some in boxes]
+
     def narrate(self, most: int = 4, seed: int = 0) -> Narrative:  # noqa: ARG002 - it tells the photo in one go
         said = self.write([[asked("narrate")]])[0]
         return told(parse(said.text).pieces, self.image_id, self.model.name)
@@ -222,7 +232,7 @@ class TraceVlmConversation(StreamingConversation):
         return Spoken(parsed.text, (*traces, *parsed.boxes, *masks), said.forgotten, tuple(lost))
 
     def _masks(self, talk: Sequence[Exchange], said: WrittenAnswer, parsed: ParsedAnswer) -> list[Mask]:
-        if not parsed.segments or "segment" not in self._look.model.skills:
+        if not parsed.segments or self._look.model.network.segmentation is None:
             return []
         return self._look.masks(decode.segment(self._look.model.network, self._look.seen, talk, said.tokens))
 

@@ -60,7 +60,7 @@ class PhotoFeatures:
     @property
     def is_marked(self) -> bool:
         """Whether its things are true ones, rather than what a detector found."""
-        return bool((self.scores >= 1).all())
+        return len(self.scores) > 0 and bool((self.scores >= 1).all())
 
 
 def window_states(states: Floats32) -> Floats32:
