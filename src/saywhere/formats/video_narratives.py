@@ -264,7 +264,7 @@ def _check_span(span: Span, caption: str, where: str) -> None:
 
 
 def write(path: str | Path, videos: Iterable[VideoNarrative]) -> int:
-    """Write video narratives in the official form; how many there were. Nobody's file is touched if one is not valid."""
+    """Write video narratives in the official form; how many there were."""
     written = 0
     with write_atomic(path) as file:
         for video in videos:
