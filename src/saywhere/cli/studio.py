@@ -43,7 +43,10 @@ def studio(
     context: typer.Context,
     photos: Annotated[Path | None, typer.Option(metavar="DIR", help="Add the photos of this folder.")] = None,
     videos: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Replay the video narratives of this file.")
+        Path | None,
+        typer.Option(
+            metavar="PATH", help="Replay the video narratives of this file, or tell the videos of this folder."
+        ),
     ] = None,
     library: Annotated[
         Path | None,

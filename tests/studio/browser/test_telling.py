@@ -1,4 +1,4 @@
-"""Tell about a video: frames kept out of it, pointed at one after the other while one speaks; saved, replayed, exported."""
+"""Tell about a video: frames kept, pointed at one after the other while one speaks; saved, replayed, exported."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from saywhere.language.sound import read_wav
 from saywhere.language.speech import align_words
 
 from ..conftest import FakeRecogniser, encoded
-from .handling import DASH, LOOP, add_photo, expect, fetched, go, microphone, press
+from .handling import DASH, LOOP, add_photo, axe_violations, expect, fetched, go, microphone, press
 from .running import Talker, browser_path, draw, serving
 
 SAID = "a red square goes to the right"
-AXE = {"resultTypes": ["violations"]}
+SLID = "(one, t) => { one.value = t; one.dispatchEvent(new Event('input')); }"
 
 
 def frame(i: int, width: int = 128, height: int = 72) -> Image.Image:
@@ -115,7 +115,7 @@ def test_a_video_is_told_about_saved_replayed_and_exported(page: Any, address: s
     points, starts = kept["trace"]["points"], kept["trace"]["starts"]
     scrub = page.get_by_role("slider", name="Time")
     for stroke, shown in ((0, "frame_00000100"), (2, "frame_00001700")):
-        scrub.evaluate("(one, t) => { one.value = t; one.dispatchEvent(new Event('input')); }", points[starts[stroke]][2])
+        scrub.evaluate(SLID, points[starts[stroke]][2])
         expect(page.locator(".strip [aria-current]")).to_have_attribute("title", shown)
     with page.expect_download() as download:
         page.get_by_role("link", name="Export what was told").click()
@@ -192,7 +192,9 @@ def test_a_recording_comes_back_after_its_page_died_and_another_actor_follows(pa
 def test_a_video_and_frames_of_this_computer_are_opened(page: Any, address: str, videos: Path):
     go(page, "video")
     files = page.get_by_label("A video file, or its frames")
-    files.set_input_files([{"name": "mine.webm", "mimeType": "video/webm", "buffer": (videos / "square.webm").read_bytes()}])
+    files.set_input_files(
+        [{"name": "mine.webm", "mimeType": "video/webm", "buffer": (videos / "square.webm").read_bytes()}]
+    )
     expect(page.get_by_role("heading", name="mine")).to_be_visible()
     kept_frames(page, 0.5)
     press(page, "All videos")
@@ -208,14 +210,11 @@ def test_a_video_and_frames_of_this_computer_are_opened(page: Any, address: str,
 
 @pytest.mark.parametrize(("width", "theme"), [(1440, "light"), (360, "dark")])
 def test_axe_finds_nothing_while_a_video_is_told_about(open_page: Callable[..., Any], width: int, theme: str):
-    axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="needs pip install axe-playwright-python")
     page = open_page(width, color_scheme=theme, reduced_motion="reduce")
     found: dict[str, list[str]] = {}
 
     def check(state: str) -> None:
-        page.wait_for_timeout(50)
-        violations = axe.Axe().run(page, options=AXE).response["violations"]
-        found.update({f"{state}: {one['id']}": [node["html"] for node in one["nodes"]] for one in violations})
+        found.update({f"{state}: {rule}": places for rule, places in axe_violations(page).items()})
         assert page.evaluate("document.documentElement.scrollWidth") == width
 
     go(page, "video")
