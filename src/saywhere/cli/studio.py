@@ -44,9 +44,7 @@ def studio(
     photos: Annotated[Path | None, typer.Option(metavar="DIR", help="Add the photos of this folder.")] = None,
     videos: Annotated[
         Path | None,
-        typer.Option(
-            metavar="PATH", help="Replay the video narratives of this file, or tell the videos of this folder."
-        ),
+        typer.Option(metavar="PATH", help="Video narratives to replay, or a folder of videos to tell about."),
     ] = None,
     library: Annotated[
         Path | None,
