@@ -15,10 +15,10 @@ pytest.importorskip("ray.data")
 
 import ray
 
-from saywhere.build.mapped_lbm import lbm_mapped
 from saywhere.build.mapped_texts import MappedEncoder
 from saywhere.build.memory import build_memory
 from saywhere.build.prepare import prepare_sentences
+from saywhere.cli.mapped_lbm import lbm_mapped
 from saywhere.core import InvalidValue
 from saywhere.engine import Engine, FailedShard, OneProcess, Options, ShardError
 from saywhere.engine.ray_data import NoCluster, RayData
@@ -88,10 +88,8 @@ def test_a_batch_whose_workers_are_killed_at_random_writes_the_files_of_one_that
     paint(tmp_path / "photos", 14)
     run_tiny(tmp_path / "photos", tmp_path / "here")
     (tmp_path / "doomed").mkdir()
-    rng = np.random.default_rng(0)
-    doomed = [f"{part}-{rng.choice(['before', 'after'])}" for part in rng.choice(7, 3, replace=False)]
-    for name in doomed:
-        (tmp_path / "doomed" / name).touch()
+    for part, moment in zip(np.random.default_rng(0).choice(7, 2, replace=False), ("before", "after"), strict=True):
+        (tmp_path / "doomed" / f"{part}-{moment}").touch()
     run_tiny(tmp_path / "photos", tmp_path / "there", RayData(workers=2), stage=DyingStage)
     assert list((tmp_path / "doomed").iterdir()) == []  # Each of them came.
     assert contents(tmp_path / "here") == contents(tmp_path / "there")

@@ -70,7 +70,7 @@ def traces(
     A narrative is compared with the one of the same data set, image and annotator. Unlocated words are left out; with
     --protocol released from the truth alone, where a predicted word without a place counts as the whole image.
     """
-    from saywhere.build.mapped_lbm import lbm_mapped
+    from saywhere.cli.mapped_lbm import lbm_mapped
 
     guesses, truths = _by_id(predicted), _by_id(truth)
     _same_keys(guesses, truths, predicted, truth)
