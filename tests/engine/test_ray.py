@@ -98,7 +98,7 @@ def test_a_batch_whose_workers_are_killed_at_random_writes_the_files_of_one_that
 def test_memory_banks_prepared_texts_and_scores_are_those_of_one_process(tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     letters = np.array(list("abcdefghijklmnopqrstuvwxyz"))
-    lines = {" ".join("".join(rng.choice(letters, rng.integers(2, 9))) for _ in range(4)) for _ in range(3_000)}
+    lines = {" ".join("".join(rng.choice(letters, rng.integers(2, 9))) for _ in range(4)) for _ in range(1_500)}
     (tmp_path / "texts.txt").write_text("\n".join(sorted(lines)), encoding="utf-8")
     boxes = [np.sort(rng.random((n, 2, 2)), axis=1).reshape(n, 4) for n in rng.integers(1, 6, 600)]
     pairs = list(zip(boxes[:300], boxes[300:], strict=True))

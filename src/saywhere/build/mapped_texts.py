@@ -13,7 +13,8 @@ import numpy as np
 
 from saywhere.core.types import Progress
 from saywhere.engine import Engine, FailedShard, Options, ShardError
-from saywhere.language.embed import TextEncoder, Vectors, checked_texts, open_text_encoder
+from saywhere.language import embed
+from saywhere.language.embed import TextEncoder, Vectors, checked_texts
 
 _SHARD = 1024
 TextShard = tuple[int, tuple[str, ...]]
@@ -30,7 +31,7 @@ class EmbedTexts:
 
     def open(self) -> TextEncoder:
         """The encoder itself."""
-        return open_text_encoder(self.encoder)
+        return embed.open_text_encoder(self.encoder)
 
     def setup(self) -> None:
         """Open the encoder, in the worker."""

@@ -30,7 +30,7 @@ from saywhere.language.vocabulary import Vocabulary
 from saywhere.models.mitr.batch import example_of
 from saywhere.models.mitr.prepared import PreparedNarrative, save_prepared, split_of
 from saywhere.models.oscar.prepared import LevelCaption, LevelCaptions, save_level_captions
-from saywhere.models.patchioner.data import prepare_texts, save_pairs
+from saywhere.models.patchioner.data import save_pairs, save_texts
 from saywhere.models.region_features import RegionFeatures
 from saywhere.models.updown import Captions, PreparedCaption, PreparedQuestion, Questions, save_captions, save_questions
 from saywhere.vision import StoredViews, read_photo
@@ -198,7 +198,10 @@ def prepare_sentences(
     """Sentences of any files for the task "patchioner-decoder"; those that are there already are not taken again."""
     collected = collect(files, progress=progress)
     sentences = [text for text in map(plain, collected.sentences) if text]
-    prepare_texts(sentences, encoder, Vocabulary.of_words(sentences, vocabulary_size), out, progress)
+    # All at once: an engine opens the encoder in its workers for each call.
+    vectors = encoder.embed(sentences, progress=progress)
+    about = {"encoder": dict(encoder.fingerprint)}
+    save_texts(out, sentences, vectors, Vocabulary.of_words(sentences, vocabulary_size), about)
     counts = {"sentences": len(sentences), "there already": collected.again}
     return Preparation(counts, tuple(map(str, collected.bad)))
 
