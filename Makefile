@@ -28,7 +28,7 @@ $(READY): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "saywhere needs Python 3.11 or newer: make PYTHON=python3.12 …"; exit 1; }
 	@test -x $(BIN)/python || { echo "Creating $(VENV) …"; $(PYTHON) -m venv $(VENV); }
 	@echo "Installing pinned packages (a minute or two the first time) …"
-	@$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[language,java,models,vlm,search,scale,fast,probes,speech,studio,dev]'
+	@$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[language,java,models,vlm,search,scale,fast,probes,speech,transcribe,studio,postgresql,dev]'
 	@touch $@
 
 demo: $(READY)

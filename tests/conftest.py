@@ -35,8 +35,8 @@ SLOW = (
     *("tests/index/", "tests/build/batch/", "tests/cli/test_library.py"),
     # Browsers and servers.
     *("tests/fuzz/", "tests/doors/test_server.py", "tests/doors/test_model_folders.py"),
-    *(BROWSER_TESTS, "tests/reproduce/test_figures.py", "tests/studio/test_openapi.py", "tests/studio/test_command.py"),
-    "tests/studio/test_database.py",
+    *(BROWSER_TESTS, "tests/reproduce/test_figures.py", "tests/studio/test_openapi", "tests/studio/test_command.py"),
+    *("tests/studio/test_database.py", "tests/studio/test_footage.py"),
     *("tests/studio/test_photo_library.py", "tests/vision/test_photo_reader.py"),
     # Java, pip, speech, weights of a real size, and drawings by the dozen.
     *("tests/metrics/test_captions_java.py", "tests/assets/", "tests/test_speech.py", "tests/vision/hub/"),

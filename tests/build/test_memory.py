@@ -1,34 +1,19 @@
 from __future__ import annotations
 
 import gzip
-from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
 from saywhere.build.memory import add_phrases, build_memory, collect, folded, read_sentences
 from saywhere.core import InvalidValue, Narrative, Trace
 from saywhere.core.errors import InvalidFile
-from saywhere.core.types import Progress
 from saywhere.formats import coco_captions, localized_narratives
 from saywhere.formats.coco_captions import CaptionRecord
 from saywhere.formats.record import InvalidRecord
 from saywhere.models.patchioner.memory import MemoryBank
-
-
-class LetterEncoder:
-    """A text is how often each letter is in it."""
-
-    name, size = "letters", 26
-    fingerprint: dict[str, str | int] = {"text_encoder": "letters"}  # noqa: RUF012 - as the protocol has it
-
-    def embed(self, texts: Sequence[str], *, batch: int = 64, progress: Progress | None = None) -> NDArray[np.float32]:
-        rows = np.array([[0.01 + text.lower().count(chr(97 + i)) for i in range(26)] for text in texts])
-        if progress is not None:
-            progress("embedding", len(texts), len(texts))
-        return (rows / np.linalg.norm(rows, axis=1, keepdims=True)).astype(np.float32)
+from tests.engine.stages import LetterEncoder
 
 
 @pytest.fixture

@@ -14,6 +14,7 @@ from saywhere.build import coco_regions
 from saywhere.build.prepare import Splits, parse_splits, prepare_levels
 from saywhere.cli.app import app
 from saywhere.core import InvalidFile, InvalidValue
+from saywhere.engine import OneProcess
 from saywhere.models.oscar import LevelCaptions
 from saywhere.models.tagged_regions import TaggedRegions
 
@@ -49,7 +50,7 @@ def rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Splits:
 
 
 def test_every_level_of_every_row_is_kept_with_tags_of_its_photo(rows: Splits, tmp_path: Path) -> None:
-    made = prepare_levels(tmp_path / "out", rows, tmp_path / "photos", quiet, workers=0, least_word_count=1)
+    made = prepare_levels(tmp_path / "out", rows, tmp_path / "photos", quiet, OneProcess(), least_word_count=1)
     folder = LevelCaptions(tmp_path / "out")
     assert folder.levels == {"scene": 8, "object": 4, "action": 4}
     assert folder.splits == {"train": 12, "validation": 4}
@@ -65,7 +66,7 @@ def test_bad_rows_and_photos_are_named_and_the_rest_is_kept(rows: Splits, tmp_pa
         file.write(json.dumps({"file_name": "gone.jpg", "captions": LEVELS}) + "\n")
         file.write(json.dumps({"file_name": "broken.jpg", "captions": LEVELS}) + "\n")
     (tmp_path / "photos" / "broken.jpg").write_bytes(b"no photo")
-    made = prepare_levels(tmp_path / "out", rows, tmp_path / "photos", quiet, workers=0)
+    made = prepare_levels(tmp_path / "out", rows, tmp_path / "photos", quiet, OneProcess())
     assert len(made.left_out) == 3
     for reason, said in zip(
         ("train.jsonl:4:", "gone.jpg: is not in the folder", "broken.jpg"), made.left_out, strict=True
@@ -77,7 +78,7 @@ def test_bad_rows_and_photos_are_named_and_the_rest_is_kept(rows: Splits, tmp_pa
 def test_photos_of_other_rows_are_refused(rows: Splits, tmp_path: Path) -> None:
     (tmp_path / "others").mkdir()
     with pytest.raises(InvalidFile, match="none of the photos"):
-        prepare_levels(tmp_path / "out", rows, tmp_path / "others", quiet, workers=0)
+        prepare_levels(tmp_path / "out", rows, tmp_path / "others", quiet, OneProcess())
 
 
 @pytest.mark.parametrize(
@@ -99,7 +100,7 @@ def test_the_command_says_what_was_left_out(rows: Splits, tmp_path: Path) -> Non
     splits = [f"{name}={path}" for name, (path,) in rows.items()]
     # Looks that are there already: other processes would not see made-up ones.
     photos = [tmp_path / f"{name}.webp" for name in ("p0", "p1", "p3")]
-    coco_regions.see_tagged(photos, tmp_path / "out" / "looks", quiet, workers=0)
+    coco_regions.see_tagged(photos, tmp_path / "out" / "looks", quiet, OneProcess())
     command = ["prepare", "levels", *splits, "--photos", str(tmp_path / "photos"), "--out", str(tmp_path / "out")]
     result = CliRunner().invoke(app, command)
     assert result.exit_code == 1, result.output

@@ -3,12 +3,22 @@
 from __future__ import annotations
 
 import os
+import signal
 import threading
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
+from saywhere.build.mapped_texts import EmbedTexts
 from saywhere.core.errors import InvalidValue
+from saywhere.core.types import Progress
+from saywhere.language.embed import TextEncoder
+from tests.build.batch.kill_batch import TinyStage
 
 
 @dataclass
@@ -80,3 +90,44 @@ def sleep_long(path: Path) -> None:
 
 def threads(_: int) -> str:
     return os.environ.get("OMP_NUM_THREADS", "all")
+
+
+class LetterEncoder:
+    """A text is how often each letter is in it."""
+
+    name, size = "letters", 26
+    fingerprint: dict[str, str | int] = {"text_encoder": "letters"}  # noqa: RUF012 - as the protocol has it
+
+    def embed(self, texts: Sequence[str], *, batch: int = 64, progress: Progress | None = None) -> NDArray[np.float32]:
+        rows = np.array([[0.01 + text.lower().count(chr(97 + i)) for i in range(26)] for text in texts])
+        if progress is not None:
+            progress("embedding", len(texts), len(texts))
+        return (rows / np.linalg.norm(rows, axis=1, keepdims=True)).astype(np.float32)
+
+
+class EmbedLetters(EmbedTexts):
+    """The stage with an encoder that needs no files."""
+
+    def open(self) -> TextEncoder:
+        return LetterEncoder()
+
+
+class DyingStage(TinyStage):
+    """Looks at photos, and is killed once over each part that a file beside the results names: NUMBER-before it is
+    worked on, or NUMBER-after."""
+
+    def __call__(self, shard: Any, /) -> Any:
+        self._die(f"{shard[0]}-before")
+        result = super().__call__(shard)
+        self._die(f"{shard[0]}-after")
+        return result
+
+    def _die(self, name: str) -> None:
+        doom = Path(self.out).parent / "doomed" / name
+        if doom.exists():
+            doom.unlink()
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    def __repr__(self) -> str:
+        # What is noted of a run must not depend on who died in it.
+        return super().__repr__().replace(type(self).__qualname__, TinyStage.__qualname__)

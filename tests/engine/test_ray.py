@@ -7,6 +7,7 @@ import warnings
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
@@ -14,11 +15,15 @@ pytest.importorskip("ray.data")
 
 import ray
 
+from saywhere.build.mapped_texts import MappedEncoder
+from saywhere.build.memory import build_memory
+from saywhere.build.prepare import prepare_sentences
+from saywhere.cli.mapped_lbm import lbm_mapped
 from saywhere.core import InvalidValue
-from saywhere.engine import FailedShard, Options, ShardError
+from saywhere.engine import Engine, FailedShard, OneProcess, Options, ShardError
 from saywhere.engine.ray_data import NoCluster, RayData
 from tests.build.batch.kill_batch import contents, paint, run_tiny
-from tests.engine.stages import NeverReady, Squared
+from tests.engine.stages import DyingStage, EmbedLetters, NeverReady, Squared
 from tests.vision import odd_reader
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -77,6 +82,38 @@ def test_a_batch_on_two_nodes_writes_the_files_of_one_process(tmp_path: Path) ->
     run_tiny(tmp_path / "photos", tmp_path / "here")
     run_tiny(tmp_path / "photos", tmp_path / "there", RayData(workers=2))
     assert contents(tmp_path / "here") == contents(tmp_path / "there")
+
+
+def test_a_batch_whose_workers_are_killed_at_random_writes_the_files_of_one_that_was_not(tmp_path: Path) -> None:
+    paint(tmp_path / "photos", 14)
+    run_tiny(tmp_path / "photos", tmp_path / "here")
+    (tmp_path / "doomed").mkdir()
+    for part, moment in zip(np.random.default_rng(0).choice(7, 2, replace=False), ("before", "after"), strict=True):
+        (tmp_path / "doomed" / f"{part}-{moment}").touch()
+    run_tiny(tmp_path / "photos", tmp_path / "there", RayData(workers=2), stage=DyingStage)
+    assert list((tmp_path / "doomed").iterdir()) == []  # Each of them came.
+    assert contents(tmp_path / "here") == contents(tmp_path / "there")
+
+
+def test_memory_banks_prepared_texts_and_scores_are_those_of_one_process(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    letters = np.array(list("abcdefghijklmnopqrstuvwxyz"))
+    lines = {" ".join("".join(rng.choice(letters, rng.integers(2, 9))) for _ in range(4)) for _ in range(1_500)}
+    (tmp_path / "texts.txt").write_text("\n".join(sorted(lines)), encoding="utf-8")
+    boxes = [np.sort(rng.random((n, 2, 2)), axis=1).reshape(n, 4) for n in rng.integers(1, 6, 600)]
+    pairs = list(zip(boxes[:300], boxes[300:], strict=True))
+
+    def made(engine: Engine, name: str) -> dict[str, bytes]:
+        folder = tmp_path / name
+        encoder = MappedEncoder("letters", engine, EmbedLetters)
+        build_memory([tmp_path / "texts.txt"], folder / "bank.safetensors", encoder)
+        prepare_sentences(folder / "texts", [tmp_path / "texts.txt"], encoder, lambda *_: None)
+        (folder / "scores").write_bytes(lbm_mapped(pairs, 1, "paper", engine).tobytes())
+        return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+    here = made(OneProcess(), "here")
+    assert made(RayData(workers=2), "there") == here
+    assert len(here) > 3
 
 
 def test_photos_that_crash_or_stall_the_decoder_are_rows_of_a_batch_that_goes_on(tmp_path: Path) -> None:

@@ -13,11 +13,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from saywhere.core import Trace, Utterance
+from saywhere.core import InvalidValue, Trace, Utterance
 from saywhere.formats import _json_lines, registry
 from saywhere.formats.files import open_bytes
 from saywhere.formats.record import InvalidRecord
-from saywhere.formats.video_narratives import ActorNarrative, VideoNarrative, read
+from saywhere.formats.video_narratives import ActorNarrative, VideoNarrative, read, write
 
 BAD_LINES = Path(__file__).parent / "bad_lines"
 INDEX: dict[str, dict[str, str]] = json.loads((BAD_LINES / "index.json").read_text(encoding="utf-8"))
@@ -216,3 +216,31 @@ def test_the_format_is_told_by_its_content(tmp_path: Path) -> None:
     path.write_bytes(gzip.compress(GOOD))
     assert registry.detect(path).name == "video-narratives"
     assert [type(value) for value in read(path)] == [VideoNarrative]
+
+
+def test_what_is_written_is_read_back_as_the_same_value(tmp_path: Path) -> None:
+    video = only(read_bytes(tmp_path, GOOD))
+    assert write(tmp_path / "again.jsonl", [video, video]) == 2
+    assert list(read(tmp_path / "again.jsonl")) == [video, video]
+    official = json.loads((tmp_path / "again.jsonl").read_text(encoding="utf-8").splitlines()[0])
+    assert {key: official[key] for key in RECORD if key != "actor_narratives"} == {
+        key: RECORD[key] for key in RECORD if key != "actor_narratives"
+    }
+    # Strokes without points are left out, and the trace's own clock is not kept.
+    cat = ACTOR | {"traces": [ACTOR["traces"][0], ACTOR["traces"][2]]}
+    cat["traces_start_time_ms_since_epoch"] = START_MS - 100
+    assert official["actor_narratives"] == [cat]
+
+
+def test_real_records_are_written_as_they_were(shared: Callable[[str], Path], tmp_path: Path) -> None:
+    path = shared(REAL)
+    videos = list(read(path))
+    write(tmp_path / "again.jsonl", videos)
+    assert list(read(tmp_path / "again.jsonl")) == videos
+
+
+def test_nothing_is_written_of_what_is_no_video_narrative(tmp_path: Path) -> None:
+    video = only(read_bytes(tmp_path, GOOD))
+    with pytest.raises(InvalidValue, match="is a dict"):
+        write(tmp_path / "out.jsonl", [video, {}])
+    assert not (tmp_path / "out.jsonl").exists()

@@ -261,12 +261,18 @@ def seer() -> FakeSeer:
 def open_studio(tmp_path: Path, seer: FakeSeer) -> Iterator[Callable[..., TestClient]]:
     """Opens a Studio: open_studio(limits, token=…, …) gives a client. All are closed in the end.
 
-    model: instead of the quick one; "load" to load one by its name.
+    folder: of the Studio, below the test's own. model: instead of the quick one; "load" to load one by its name.
     """
     opened: list[TestClient] = []
 
-    def start(limits: Limits | None = None, model: Any = None, recogniser: Any = None, **settings: Any) -> TestClient:
-        chosen = StudioSettings(tmp_path / "studio", limits=limits or Limits(), **settings)
+    def start(
+        limits: Limits | None = None,
+        model: Any = None,
+        recogniser: Any = None,
+        folder: str = "studio",
+        **settings: Any,
+    ) -> TestClient:
+        chosen = StudioSettings(tmp_path / folder, limits=limits or Limits(), **settings)
         app = create_app(chosen, seer=None if model == "load" else model or seer, recogniser=recogniser)
         client = TestClient(app, HOME, raise_server_exceptions=False)
         opened.append(client.__enter__())

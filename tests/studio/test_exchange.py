@@ -20,6 +20,7 @@ from saywhere.core.errors import InvalidFile, InvalidValue
 from saywhere.formats import coco_captions, localized_narratives, web_annotation
 from saywhere.formats.record import InvalidRecord
 from saywhere.studio.archive import Archive, image_ids, own_names
+from saywhere.studio.footage import FootageStore
 from saywhere.studio.image_names import PhotoNames
 from saywhere.studio.imports import INSTANCES, Tally, import_narratives
 from saywhere.studio.narratives import NarrativeStore
@@ -47,6 +48,8 @@ class Home:
         self.folder = folder
         self.photos = PhotoStore(folder / "photos", Limits())
         self.narratives = NarrativeStore(folder / "narratives")
+        self.footage = FootageStore(folder / "footage", None, (), Limits())
+        self.filmed = NarrativeStore(folder / "video_narratives")
 
     def add(self, name: str, width: int = 32) -> str:
         return self.photos.add(png(width), name).id
@@ -60,8 +63,11 @@ class Home:
                 bad.append(str(one))
         return tally, bad
 
+    def archive(self) -> Archive:
+        return Archive(self.photos, self.narratives, self.footage, self.filmed)
+
     def packed(self) -> zipfile.ZipFile:
-        data = b"".join(Archive(self.photos, self.narratives).pieces())
+        data = b"".join(self.archive().pieces())
         packed = zipfile.ZipFile(io.BytesIO(data))
         assert packed.testzip() is None
         return packed
@@ -257,7 +263,7 @@ def test_the_zip_is_written_piece_by_piece(home: Home) -> None:
     photo = home.add("a.png")
     for _ in range(6):
         home.narratives.put_audio(home.narratives.create(narrative(photo))["id"], wav(seconds=120))
-    archive = Archive(home.photos, home.narratives)
+    archive = home.archive()
     tracemalloc.start()
     sizes = [len(piece) for piece in archive.pieces()]
     _, peak = tracemalloc.get_traced_memory()

@@ -130,10 +130,10 @@ def test_an_annotator_gets_at_nothing_of_others(come: Callable[..., TestClient])
     assert refusal(other.put(f"/api/narratives/{sent['id']}", json=sent), 403)["code"] == "not_yours"
     assert refusal(told(other, "A1", min(mine)), 403)["code"] == "not_yours"
     [foreign] = mine - theirs
-    assert refusal(told(other, "A2", foreign), 409)["code"] == "not_assigned"
-    assert refusal(other.get(f"/api/photos/{foreign}/file"), 409)["code"] == "not_assigned"
+    assert refusal(told(other, "A2", foreign), 403)["code"] == "not_assigned"
+    assert refusal(other.get(f"/api/photos/{foreign}/file"), 403)["code"] == "not_assigned"
     moved = {**sent, "photo": min(theirs - mine)}
-    assert refusal(one.put(f"/api/narratives/{sent['id']}", json=moved), 409)["code"] == "not_assigned"
+    assert refusal(one.put(f"/api/narratives/{sent['id']}", json=moved), 403)["code"] == "not_assigned"
     assert refusal(one.put(f"/api/narratives/{sent['id']}", json={**sent, "annotator": "A2"}), 403)
 
 

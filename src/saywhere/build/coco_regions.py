@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import multiprocessing
-from collections.abc import Iterable, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor
-from contextlib import ExitStack
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -14,6 +11,7 @@ import saywhere
 from saywhere.build.photo_boxes import photo_name
 from saywhere.core import InvalidFile
 from saywhere.core.types import Floats, Progress
+from saywhere.engine import Engine, FailedShard, Function, ShardError, open_engine
 from saywhere.explain.human import overlap_importance
 from saywhere.formats import coco_captions
 from saywhere.formats.record import InvalidRecord
@@ -64,23 +62,22 @@ def see_photos(paths: Sequence[Path], folder: Path, progress: Progress, workers:
 
     workers: processes; 0 looks in this one. By the photos' names without their endings.
     """
-    return StoredImages(_seen(paths, folder, progress, workers), region_features)
+    return StoredImages(_seen(paths, folder, progress, open_engine(workers)), region_features)
 
 
-def see_tagged(paths: Sequence[Path], folder: Path, progress: Progress, workers: int) -> Mapping[str, TaggedRegions]:
+def see_tagged(paths: Sequence[Path], folder: Path, progress: Progress, engine: Engine) -> Mapping[str, TaggedRegions]:
     """The same with what the detector found as tags, surest first."""
-    return StoredImages(_seen(paths, folder, progress, workers), tagged_regions)
+    return StoredImages(_seen(paths, folder, progress, engine), tagged_regions)
 
 
-def _seen(paths: Sequence[Path], folder: Path, progress: Progress, workers: int) -> Store:
+def _seen(paths: Sequence[Path], folder: Path, progress: Progress, engine: Engine) -> Store:
     about = {"model": "saywhere-base"}
-    with StoreWriter(folder, REGIONS, REGION_FIELDS, about) as writer, ExitStack() as stack:
+    with StoreWriter(folder, REGIONS, REGION_FIELDS, about) as writer:
         waiting = [path for path in paths if path.stem not in writer]
-        seeing: Iterable[TaggedRegions] = map(_see, waiting)
-        if workers and waiting:
-            pool = stack.enter_context(ProcessPoolExecutor(workers, multiprocessing.get_context("spawn")))
-            seeing = pool.map(_see, waiting, chunksize=8)
+        seeing = engine.map(Function(_see), waiting)
         for done, (path, image) in enumerate(zip(waiting, seeing, strict=True), len(paths) - len(waiting) + 1):
+            if isinstance(image, FailedShard):
+                raise ShardError(image.name, image.reason)
             writer.add(path.stem, **region_row(image))
             progress("looking at photos", done, len(paths))
     return Store(folder)

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 _LONGEST_CHARACTERS = 1000
 _FEWEST_SIGHTINGS = 2
-_EMBEDDED_AT_ONCE = 8192
+_EMBEDDED_AT_ONCE = 65_536
 _SAID_EVERY = 1000
 _STRUCTURED = re.compile(rb"\s*[{\[]|PAR1|\xef\xbb\xbf\s*[{\[]")
 # Flickr's caption files have the photo's name and the caption's number before each caption.

@@ -19,6 +19,7 @@ from saywhere.build.photo_boxes import photo_name
 from saywhere.build.question_files import read_attention
 from saywhere.core import AttentionMap, InvalidFile, InvalidValue, Narrative, SaywhereError
 from saywhere.core.types import Floats, Progress
+from saywhere.engine import Engine
 from saywhere.explain.human import human_importance, mean_attention
 from saywhere.formats import coco_captions, hat, hl, vqa
 from saywhere.formats.hl import HLRow
@@ -29,7 +30,7 @@ from saywhere.language.vocabulary import Vocabulary
 from saywhere.models.mitr.batch import example_of
 from saywhere.models.mitr.prepared import PreparedNarrative, save_prepared, split_of
 from saywhere.models.oscar.prepared import LevelCaption, LevelCaptions, save_level_captions
-from saywhere.models.patchioner.data import prepare_texts, save_pairs
+from saywhere.models.patchioner.data import save_pairs, save_texts
 from saywhere.models.region_features import RegionFeatures
 from saywhere.models.updown import Captions, PreparedCaption, PreparedQuestion, Questions, save_captions, save_questions
 from saywhere.vision import StoredViews, read_photo
@@ -163,7 +164,7 @@ def prepare_questions(
 
 
 def prepare_levels(
-    out: Path, splits: Splits, photos: Path, progress: Progress, workers: int = 2, least_word_count: int = 3
+    out: Path, splits: Splits, photos: Path, progress: Progress, engine: Engine, least_word_count: int = 3
 ) -> Preparation:
     """HL rows for the task "oscar": captions at every level, regions of their photos, and what was detected as tags.
 
@@ -181,7 +182,7 @@ def prepare_levels(
     files, unseen = _photo_files([row.file_name for some in rows.values() for row in some], photos)
     if not files:
         raise InvalidFile(photos, "holds none of the photos that the rows name", "are they the right ones?")
-    seen = see_tagged(list(dict.fromkeys(files.values())), out / "looks", progress, workers)
+    seen = see_tagged(list(dict.fromkeys(files.values())), out / "looks", progress, engine)
     about = {**_files(splits), "photos": len(files)}
     save_level_captions(out, seen, _level_captions(rows, files), about, least_word_count)
     made = LevelCaptions(out)
@@ -197,7 +198,10 @@ def prepare_sentences(
     """Sentences of any files for the task "patchioner-decoder"; those that are there already are not taken again."""
     collected = collect(files, progress=progress)
     sentences = [text for text in map(plain, collected.sentences) if text]
-    prepare_texts(sentences, encoder, Vocabulary.of_words(sentences, vocabulary_size), out, progress)
+    # All at once: an engine opens the encoder in its workers for each call.
+    vectors = encoder.embed(sentences, progress=progress)
+    about = {"encoder": dict(encoder.fingerprint)}
+    save_texts(out, sentences, vectors, Vocabulary.of_words(sentences, vocabulary_size), about)
     counts = {"sentences": len(sentences), "there already": collected.again}
     return Preparation(counts, tuple(map(str, collected.bad)))
 

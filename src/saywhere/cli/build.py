@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from saywhere.cli.batch_options import EngineName, RayAddress, Workers, chosen_engine
 from saywhere.cli.console import out, stages, tell_left_out
 
 app = typer.Typer(
@@ -38,15 +39,17 @@ def memory(
         int | None, typer.Option(min=1, help="Use only this many different sentences, the first ones.")
     ] = None,
     batch: Annotated[int, typer.Option(min=1, help="How many sentences to embed at a time.")] = 64,
+    engine: EngineName = "local",
+    workers: Workers = 0,
+    address: RayAddress = "",
 ) -> None:
     """Make a memory bank of sentences. Bad lines are reported and left out; the exit code is then 1."""
+    from saywhere.build.mapped_texts import MappedEncoder
     from saywhere.build.memory import build_memory
-    from saywhere.language.embed import open_text_encoder
 
+    texts = MappedEncoder(encoder, chosen_engine(engine, workers, address))
     with stages() as progress:
-        made = build_memory(
-            files, output, open_text_encoder(encoder), phrases=phrases, limit=limit, batch=batch, progress=progress
-        )
+        made = build_memory(files, output, texts, phrases=phrases, limit=limit, batch=batch, progress=progress)
     tell_left_out(made.bad)
     whole = len(made.sentences) - made.phrases
     size_mb = output.stat().st_size / 1e6

@@ -62,17 +62,22 @@ def export_all(
     target: Annotated[Path, typer.Argument(help="The zip to write.")],
     folder: Folder = None,
 ) -> None:
-    """Write everything as one zip: photos, recordings, Localized Narratives, COCO captions, Web Annotations."""
+    """Write everything as one zip: photos, recordings, Localized Narratives (of videos, too), COCO captions, Web
+    Annotations."""
     store, narratives = _stores(folder)
     from saywhere.studio.archive import Archive
+    from saywhere.studio.footage import FootageStore
+    from saywhere.studio.narratives import NarrativeStore
 
-    archive = Archive(store, narratives)
+    home = store.folder.parent
+    filmed = NarrativeStore(home / "video_narratives")
+    archive = Archive(store, narratives, FootageStore(home / "footage", None, (), store.limits), filmed)
     size = 0
     with write_atomic(target) as file:
         for piece in counted(archive.pieces(), "packing"):
             file.write(piece)
             size += len(piece)
-    told = len(narratives.ids())
+    told = len(narratives.ids()) + len(filmed.ids())
     out.print(f"{target}: {len(archive.names):,} photos, {told:,} narratives, {size / MB:.1f} MB", markup=False)
 
 

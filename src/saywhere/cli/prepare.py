@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from saywhere.cli.batch_options import EngineName, RayAddress, Workers, chosen_engine
 from saywhere.cli.console import out, stages, tell_left_out
 
 if TYPE_CHECKING:
@@ -101,7 +102,9 @@ def levels(
     ],
     photos: Annotated[Path, typer.Option(help="Folder with the photos that the rows name.")],
     output: _Out,
-    workers: Annotated[int, typer.Option(min=1, help="How many processes encode photos.")] = 2,
+    engine: EngineName = "local",
+    workers: Workers = 2,
+    address: RayAddress = "",
 ) -> None:
     """For the task oscar: captions at every level, with regions and tags of their photos.
 
@@ -111,7 +114,7 @@ def levels(
 
     splits = parse_splits(split, "FILE", ("train", "validation"))
     with stages() as progress:
-        made = prepare_levels(output, splits, photos, progress, workers)
+        made = prepare_levels(output, splits, photos, progress, chosen_engine(engine, workers, address))
     _tell(output, made)
 
 
@@ -120,13 +123,18 @@ def texts(
     files: Annotated[list[Path], typer.Argument(help="Texts, one sentence a line, COCO captions, narratives …")],
     output: _Out,
     encoder: _Encoder = "all-minilm-l6-v2",
+    engine: EngineName = "local",
+    workers: Workers = 0,
+    address: RayAddress = "",
 ) -> None:
     """For the task patchioner-decoder: sentences with their vectors."""
+    from saywhere.build.mapped_texts import MappedEncoder
     from saywhere.build.prepare import prepare_sentences
-    from saywhere.language.embed import open_text_encoder
 
     with stages() as progress:
-        made = prepare_sentences(output, files, open_text_encoder(encoder), progress)
+        made = prepare_sentences(
+            output, files, MappedEncoder(encoder, chosen_engine(engine, workers, address)), progress
+        )
     _tell(output, made)
 
 
@@ -136,12 +144,16 @@ def pairs(
     views: Annotated[Path, typer.Option(help="What `look` wrote of their photos.")],
     output: _Out,
     encoder: _Encoder = "all-minilm-l6-v2",
+    engine: EngineName = "local",
+    workers: Workers = 0,
+    address: RayAddress = "",
 ) -> None:
     """For the task patchioner-alignment: photos with the vectors of their captions."""
+    from saywhere.build.mapped_texts import MappedEncoder
     from saywhere.build.prepare import prepare_pairs
-    from saywhere.language.embed import open_text_encoder
     from saywhere.vision import open_views
 
+    texts = MappedEncoder(encoder, chosen_engine(engine, workers, address))
     with stages() as progress:
-        made = prepare_pairs(output, captions, open_views(views), open_text_encoder(encoder), progress)
+        made = prepare_pairs(output, captions, open_views(views), texts, progress)
     _tell(output, made)

@@ -9,7 +9,8 @@ from typing import Annotated, Any
 
 import typer
 
-from saywhere.cli.console import counted, out, plain_table
+from saywhere.cli.batch_options import EngineName, RayAddress, Workers, chosen_engine
+from saywhere.cli.console import counted, out, plain_table, stages
 from saywhere.cli.data import format_of, read_good, read_narratives
 from saywhere.cli.provenance import provenance
 from saywhere.core.errors import InvalidFile, InvalidValue
@@ -60,13 +61,16 @@ def traces(
         str, typer.Option(help="Definition to use: paper, or released (the authors' evaluation).")
     ] = "paper",
     output: Output = None,
+    engine: EngineName = "local",
+    workers: Workers = 0,
+    address: RayAddress = "",
 ) -> None:
     """LBM between the word boxes of two files of narratives; smaller is better.
 
     A narrative is compared with the one of the same data set, image and annotator. Unlocated words are left out; with
     --protocol released from the truth alone, where a predicted word without a place counts as the whole image.
     """
-    from saywhere.metrics import lbm_many
+    from saywhere.cli.mapped_lbm import lbm_mapped
 
     guesses, truths = _by_id(predicted), _by_id(truth)
     _same_keys(guesses, truths, predicted, truth)
@@ -74,7 +78,9 @@ def traces(
     keys = [key for key, (guess, true) in pairs.items() if len(guess) and len(true)]
     if not keys:
         raise InvalidFile(truth, "no narrative has located words in both files")
-    distances = lbm_many([pairs[key][0] for key in keys], [pairs[key][1] for key in keys], k, protocol)
+    with stages() as progress:
+        where = chosen_engine(engine, workers, address)
+        distances = lbm_mapped([pairs[key] for key in keys], k, protocol, where, progress)
     summary = {
         f"LBM (k={k}, {protocol})": float(distances.mean()),
         "narratives": len(keys),

@@ -43,7 +43,8 @@ def studio(
     context: typer.Context,
     photos: Annotated[Path | None, typer.Option(metavar="DIR", help="Add the photos of this folder.")] = None,
     videos: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Replay the video narratives of this file.")
+        Path | None,
+        typer.Option(metavar="PATH", help="Video narratives to replay, or a folder of videos to tell about."),
     ] = None,
     library: Annotated[
         Path | None,

@@ -190,7 +190,7 @@ def encoded(narrative: Narrative) -> bytes:
     raw = RawNarrative(
         dataset_id=narrative.dataset_id,
         image_id=narrative.image_id,
-        annotator_id=_official_annotator(narrative.annotator_id),
+        annotator_id=official_annotator(narrative.annotator_id),
         caption=narrative.caption,
         timed_caption=[RawUtterance(u.text, u.start_s, u.end_s) for u in narrative.utterances],
         traces=[[RawPoint(*point) for point in segment.tolist()] for segment in narrative.trace.segments],
@@ -203,6 +203,11 @@ def encoded(narrative: Narrative) -> bytes:
         raise InvalidValue(f"narrative {narrative.id!r}", "holds half a character (a lone surrogate)") from error
 
 
-def _official_annotator(annotator_id: str) -> int | str:
+def official_annotator(annotator_id: str) -> int | str:
+    """An integer where it reads like one, as in the official files.
+
+    >>> official_annotator("103"), official_annotator("007"), official_annotator("ada")
+    (103, '007', 'ada')
+    """
     digits = annotator_id.isascii() and annotator_id.isdigit() and len(annotator_id) <= _LONGEST_INTEGER
     return int(annotator_id) if digits and str(int(annotator_id)) == annotator_id else annotator_id

@@ -53,7 +53,7 @@ FORMATS: dict[str, Format] = {
     f.name: f
     for f in (
         Format("localized-narratives", "Localized Narratives (JSONL)", "narratives", writes=True),
-        Format("video-narratives", "Video Localized Narratives (JSONL)", "video narratives"),
+        Format("video-narratives", "Video Localized Narratives (JSONL)", "video narratives", writes=True),
         Format("trecs", "Localized Narratives with a tag for each word (TReCS, three text files)", "tagged narrations"),
         Format("hl", "HL scenes, actions, rationales (JSONL)", "caption rows", writes=True),
         Format("pope", "POPE yes/no questions (JSONL)", "questions"),

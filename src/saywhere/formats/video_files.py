@@ -10,8 +10,8 @@ from saywhere.formats.video_narratives import ActorNarrative, VideoNarrative
 
 SOUNDS = {".webm": "audio/webm", ".wav": "audio/wav", ".ogg": "audio/ogg", ".mp3": "audio/mpeg", ".m4a": "audio/mp4"}
 """The media type of each kind of recording that browsers play, by its ending."""
-# As the official videos, and as ours, are laid out: one folder for each video.
-_FRAME_FOLDERS = ("", "frames", "JPEGImages")
+FRAME_FOLDERS = ("", "frames", "JPEGImages")
+"""Where the folders of videos lie, as the official ones and ours are laid out: one folder for each video."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +28,7 @@ class VideoFiles:
         """The file of each key frame, None where it is missing."""
         if not _is_name(video.video_id):
             return (None,) * len(video.keyframe_names)
-        folders = [self.folder / above / video.video_id for above in _FRAME_FOLDERS]
+        folders = [self.folder / above / video.video_id for above in FRAME_FOLDERS]
         return tuple(
             next((path for folder in folders if (path := find_photo(folder, name))), None)
             for name in video.keyframe_names

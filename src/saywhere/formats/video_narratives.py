@@ -25,11 +25,13 @@ twice or of the wrong type, a key frame or a character span that does not exist,
 times of points that go back. One bad actor makes the whole record bad. `time_alignment` is sorted by start, as the
 official tools do. The official files give each word exactly as the caption spells it; where a file does not, the word
 is kept as it is. Strokes without points are left out, unknown keys passed over.
+
+What is written is read back as the same value: points to the fraction of a millisecond that a time since 1970 can hold.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
@@ -38,6 +40,7 @@ from typing import Annotated
 import msgspec
 import numpy as np
 
+from saywhere.atomic import write_atomic
 from saywhere.core.alignment import WordBoxes, word_boxes
 from saywhere.core.errors import InvalidValue
 from saywhere.core.narrative import Narrative
@@ -45,6 +48,7 @@ from saywhere.core.trace import Trace
 from saywhere.core.words import Utterance
 from saywhere.formats._json_lines import read_values
 from saywhere.formats._strokes import NO_TRACE, joined_trace
+from saywhere.formats.localized_narratives import official_annotator
 from saywhere.formats.record import InvalidRecord
 
 Span = tuple[int, int]
@@ -128,7 +132,7 @@ class _AlignedWord(msgspec.Struct, frozen=True, gc=False):
     end_ms: _Milliseconds
 
 
-class _Actor(msgspec.Struct, frozen=True, gc=False, kw_only=True):
+class _Actor(msgspec.Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
     actor_name: str
     caption: str
     traces: list[list[_Point]]
@@ -150,6 +154,7 @@ class _Video(msgspec.Struct, frozen=True, gc=False, kw_only=True):
 
 
 _DECODER = msgspec.json.Decoder(_Video)
+_ENCODER = msgspec.json.Encoder()
 
 
 def sniff(path: Path, head: bytes) -> bool:  # noqa: ARG001 - the content tells
@@ -256,3 +261,66 @@ def _check_span(span: Span, caption: str, where: str) -> None:
     start, end = span
     if not 0 <= start <= end <= len(caption):
         raise InvalidValue(where, f"is the span {start} to {end} of a caption of {len(caption)} characters")
+
+
+def write(path: str | Path, videos: Iterable[VideoNarrative]) -> int:
+    """Write video narratives in the official form; how many there were."""
+    written = 0
+    with write_atomic(path) as file:
+        for video in videos:
+            file.write(encoded(video) + b"\n")
+            written += 1
+    return written
+
+
+def encoded(video: VideoNarrative) -> bytes:
+    """One line of the official form, without its end.
+
+    >>> encoded(VideoNarrative("v", ("img_1",), (), "OVIS_train", "7"))
+    b'{"video_id":"v","keyframe_names":["img_1"],"actor_narratives":[],"dataset_id":"OVIS_train","annotator_id":7,...
+    """
+    if not isinstance(video, VideoNarrative):
+        raise InvalidValue("video narrative", f"is a {type(video).__name__}")
+    raw = _Video(
+        video_id=video.video_id,
+        keyframe_names=list(video.keyframe_names),
+        actor_narratives=[_raw_actor(actor) for actor in video.actors],
+        dataset_id=video.dataset_id,
+        annotator_id=official_annotator(video.annotator_id),
+        vidln_id=official_annotator(video.vidln_id),
+    )
+    try:
+        return _ENCODER.encode(raw)
+    except UnicodeEncodeError as error:
+        raise InvalidValue(f"video {video.video_id!r}", "holds half a character (a lone surrogate)") from error
+
+
+def _raw_actor(actor: ActorNarrative) -> _Actor:
+    start_ms, told = actor.recording_start_ms, actor.narrative
+    times_ms = (start_ms + told.trace.times_s * 1000).tolist()
+    points = [
+        _Point(x, y, _whole(time_ms), frame)
+        for (x, y), time_ms, frame in zip(told.trace.xy.tolist(), times_ms, actor.keyframes, strict=True)
+    ]
+    ends = (*told.trace.starts[1:], len(points))
+    return _Actor(
+        actor_name=actor.name,
+        caption=told.caption,
+        traces=[points[start:end] for start, end in zip(told.trace.starts, ends, strict=True)],
+        recording_start_time_ms_since_epoch=_whole(start_ms),
+        # The official tools want it; of two clocks that started together it is the other.
+        traces_start_time_ms_since_epoch=_whole(min([start_ms, *times_ms[:1]])),
+        keyframe_selection_indices=list(actor.chosen_keyframes),
+        time_alignment=[
+            _AlignedWord(word.text, *span, _whole(word.start_s * 1000), _whole(word.end_s * 1000))
+            for word, span in zip(told.utterances, actor.word_spans, strict=True)
+        ],
+        noun_segments=list(actor.noun_spans),
+        recording_filename=told.audio,
+    )
+
+
+def _whole(milliseconds: float) -> float:
+    """To the thousandth, and as an integer where it is one, as in the official files."""
+    rounded = round(milliseconds, 3)
+    return int(rounded) if rounded.is_integer() else rounded

@@ -29,6 +29,7 @@ from saywhere.studio import (
     routes_describing,
     routes_edit,
     routes_exchange,
+    routes_footage,
     routes_library,
     routes_narratives,
     routes_people,
@@ -41,6 +42,7 @@ from saywhere.studio import (
     routes_why,
 )
 from saywhere.studio.collect_desk import CollectDesk
+from saywhere.studio.footage import FootageStore
 from saywhere.studio.jobs import Jobs
 from saywhere.studio.library import PhotoLibrary
 from saywhere.studio.looks import LookService, Worker
@@ -89,6 +91,7 @@ def create_app(settings: StudioSettings, seer: Model | None = None, recogniser: 
         routes_transcription,
         routes_queue,
         routes_videos,
+        routes_footage,
         routes_study,
         routes_collect,
     )
@@ -174,16 +177,17 @@ def _studio(settings: StudioSettings, seer: Model | None, recogniser: Recogniser
     limits = settings.limits
     photos = PhotoStore(settings.folder / "photos", limits)
     narratives = NarrativeStore(settings.folder / "narratives")
+    videos = VideoStore(settings.videos)
     load: Callable[[], Model] = partial(_warm, settings.model) if seer is None else lambda: seer
-    photos = PhotoStore(settings.folder / "photos", limits)
-    narratives = NarrativeStore(settings.folder / "narratives")
     looks = LookService(settings.model if seer is None else seer.name, load, limits)
     return Studio(
         settings,
         photos,
         narratives,
         SkipStore(settings.folder / "skipped.json"),
-        VideoStore(settings.videos),
+        videos,
+        FootageStore(settings.folder / "footage", settings.videos, videos.videos, limits),
+        NarrativeStore(settings.folder / "video_narratives"),
         looks,
         Jobs(limits.jobs, limits.listeners),
         Worker("decoder", limits.photo_queue),

@@ -6,6 +6,8 @@ localized_narratives.jsonl    the official form; image_id joins with captions.js
 captions.json                 COCO captions, with words in time and place beside them
 annotations.jsonld            W3C Web Annotations
 studio.jsonl                  every version of every narrative, as the Studio's API has it
+videos/                       what was told about videos, if something was: narratives.jsonl, the official form, with
+                              the chosen frames and recordings beside it, as `saywhere studio --videos` reads them
 """
 
 from __future__ import annotations
@@ -21,8 +23,9 @@ from zipfile import ZIP_DEFLATED, ZIP_STORED, ZipFile, ZipInfo
 import msgspec
 
 from saywhere.core.errors import UnknownName
-from saywhere.formats import localized_narratives, web_annotation
-from saywhere.studio import exports
+from saywhere.formats import localized_narratives, video_narratives, web_annotation
+from saywhere.studio import exports, footage_narratives
+from saywhere.studio.footage import FootageStore
 from saywhere.studio.image_names import image_name
 from saywhere.studio.narratives import NarrativeStore
 from saywhere.studio.photos import KINDS, NAMELESS, PhotoInfo, PhotoStore
@@ -59,8 +62,11 @@ class _Pipe(io.RawIOBase):
 class Archive:
     """What is in the zip. names: the photos' own, each once."""
 
-    def __init__(self, photos: PhotoStore, narratives: NarrativeStore) -> None:
-        self._photos, self._narratives = photos, narratives
+    def __init__(
+        self, photos: PhotoStore, narratives: NarrativeStore, footage: FootageStore, filmed: NarrativeStore
+    ) -> None:
+        self._photos, self._narratives, self._filmed = photos, narratives, filmed
+        self._told_videos = [(one, told) for one in footage.list() if (told := filmed.list(one.id))]
         self._infos = {info.id: info for info in photos.list()}
         self.names = own_names(self._infos.values())
         self.images = image_ids(self._infos.values(), self.names)
@@ -95,6 +101,20 @@ class Archive:
         for narrative_id in self._narratives.ids():
             if (path := self._narratives.audio_path(narrative_id)) is not None:
                 yield f"recordings/{narrative_id}.wav", path
+        if self._told_videos:
+            yield "videos/narratives.jsonl", self._video_lines()
+        for footage, told in self._told_videos:
+            for frame in sorted({name for record in told for name in record["frames"]} & footage.frames.keys()):
+                path = footage.frames[frame]
+                yield f"videos/frames/{footage.name}/{path.name}", path
+            for record in told:
+                if (path := self._filmed.audio_path(record["id"])) is not None:
+                    yield f"videos/recordings/{record['id']}.wav", path
+
+    def _video_lines(self) -> Iterator[bytes]:
+        for footage, told in self._told_videos:
+            for video in footage_narratives.videos_of(footage, told):
+                yield video_narratives.encoded(video) + b"\n"
 
     def _told(self) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
         """Every narrative, and its photo under the name it has in the zip."""

@@ -157,16 +157,15 @@ class KeyPressed(Message):
     text_length: Annotated[int, Field(ge=0, le=20_000)]
 
 
-class NarrativeSent(Message):
-    """A narrative as a client sends it. id: may be chosen by the client, so that sending again makes no second one.
-    typed: the text that the keys wrote, before any correction. source: the file that it was taken from.
+class ToldSent(Message):
+    """What somebody told, as a client sends it. id: may be chosen by the client, so that sending again makes no second
+    one. typed: the text that the keys wrote, before any correction. source: the file that it was taken from.
 
     audio and changed are the server's to say: what is sent of them is not looked at. created: now, if it is not sent.
     version: the one that this was made from; what somebody else changed meanwhile is not overwritten then.
     """
 
     id: Annotated[str, Field(pattern=NARRATIVE_PATTERN)] | None = None
-    photo: PhotoId
     annotator: Annotated[str, Field(max_length=200)] = ""
     text: Annotated[str, Field(max_length=20_000)] = ""
     words: list[WordSaid] = []
@@ -185,6 +184,12 @@ class NarrativeSent(Message):
     def record(self) -> dict[str, Any]:
         """As the store takes it; whether it makes sense is for the store to say."""
         return self.model_dump(mode="json", exclude={"audio", "changed"}, exclude_none=True)
+
+
+class NarrativeSent(ToldSent):
+    """A narrative of a photo."""
+
+    photo: PhotoId
 
 
 class Reply(BaseModel):
@@ -295,12 +300,11 @@ class KeyReply(Reply):
     text_length: int
 
 
-class NarrativeReply(Reply):
+class ToldReply(Reply):
     """id: null if it is not kept. boxes: one for each word, null where it has no place; absent where none are known.
     version: counts from 1; changed: when this version was made, absent where it is not kept."""
 
     id: str | None
-    photo: str
     annotator: str
     text: str
     words: list[WordReply]
@@ -315,6 +319,12 @@ class NarrativeReply(Reply):
     source: str | None = None
     version: int = 1
     changed: str | None = None
+
+
+class NarrativeReply(ToldReply):
+    """A narrative of a photo."""
+
+    photo: str
 
 
 class NarrativesReply(Reply):

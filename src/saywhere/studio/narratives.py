@@ -246,7 +246,37 @@ def checked(record: Mapping[str, Any]) -> Record:
     boxes = record.get("boxes")
     if boxes is not None:
         kept["boxes"] = _boxes(boxes, len(kept["words"]))
+    if record.get("frames") is not None:
+        word_spans(kept["text"], [word["text"] for word in kept["words"]])
+        kept |= _filmed(record, len(kept["trace"]["starts"]))
     return kept
+
+
+def word_spans(text: str, words: Sequence[str]) -> tuple[tuple[int, int], ...]:
+    """First character and end of each word in the text that they are of; InvalidValue if they are not.
+
+    >>> word_spans("a cat, a hat", ["a", "cat,", "a", "hat"])
+    ((0, 1), (2, 6), (7, 8), (9, 12))
+    """
+    spans, at = [], 0
+    for word in words:
+        start = text.find(word, at)
+        if start < 0:
+            raise InvalidValue("words", f"hold {word[:100]!r}, which the text does not have there")
+        at = start + len(word)
+        spans.append((start, at))
+    return tuple(spans)
+
+
+def _filmed(record: Mapping[str, Any], n_strokes: int) -> Record:
+    """Of what was told about a video: whom it tells of, the chosen frames, and the one each stroke lies on."""
+    frames, lies_on = list(record["frames"]), list(record.get("stroke_frames") or ())
+    if len(lies_on) != n_strokes:
+        raise InvalidValue("stroke_frames", f"are {len(lies_on)}, not one for each of {n_strokes} strokes")
+    for one in lies_on:
+        if not 0 <= one < len(frames):
+            raise InvalidValue("stroke_frames", f"name the frame {one}, and {len(frames)} were chosen")
+    return {"actor": _text(record, "actor", LONGEST_NAME, ""), "frames": frames, "stroke_frames": lies_on}
 
 
 def _text(record: Mapping[str, Any], name: str, most: int, default: str | None = None) -> str:

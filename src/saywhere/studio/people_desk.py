@@ -150,7 +150,7 @@ class PeopleDesk:
         """Refused unless this annotator was asked to tell this photo."""
         person = self.person(typed, "annotator")
         if photo not in self.log.given.assigned.get(person.code, {}):
-            raise Refused(409, "not_assigned", "this photo was not given to you", "load the page again")
+            raise Refused(403, "not_assigned", "this photo was not given to you", "load the page again")
 
     def skip(self, typed: str, photo: str, reason: str) -> None:
         """Pass over a photo, and why; an empty reason takes that back."""

@@ -98,6 +98,13 @@ def clean_photo(data: bytes, limits: Limits) -> CleanPhoto:
     return CleanPhoto(image, kind)
 
 
+def encoded_photo(clean: CleanPhoto) -> bytes:
+    """The file that is kept of it."""
+    written = io.BytesIO()
+    clean.image.save(written, clean.kind, **_HOW[clean.kind])
+    return written.getvalue()
+
+
 def sniffed(data: bytes) -> str | None:
     """Which kind a file is, going by its first bytes."""
     if data.startswith(b"\x89PNG\r\n\x1a\n"):
@@ -147,9 +154,7 @@ class PhotoStore:
         if len(self) >= self.limits.photos:
             raise Refused(409, "store_full", f"there are {len(self):,} photos already", "delete some first")
         clean = clean_photo(data, self.limits)
-        written = io.BytesIO()
-        clean.image.save(written, clean.kind, **_HOW[clean.kind])
-        stored = written.getvalue()
+        stored = encoded_photo(clean)
         number = hashlib.sha256(stored).hexdigest()[:32]
         info = PhotoInfo(number, *clean.image.size, plain_name(name), clean.kind, source)
         with write_atomic(self.folder / info.file_name) as file:

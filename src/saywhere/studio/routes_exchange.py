@@ -114,7 +114,7 @@ def _unpacked(data: bytes, folder: Path, most: int, name: str) -> Path:
 @router.get("/export", responses={**errors(), **_ZIP}, response_class=StreamingResponse)
 def export_all(studio: TheStudio) -> StreamingResponse:
     """Everything as one zip: photos under their own names, recordings, Localized Narratives, COCO captions, Web
-    Annotations, and every version as the API has it."""
-    pieces: Iterator[bytes] = Archive(studio.photos, studio.narratives).pieces()
+    Annotations, Video Localized Narratives with their frames, and every version as the API has it."""
+    pieces: Iterator[bytes] = Archive(studio.photos, studio.narratives, studio.footage, studio.filmed).pieces()
     headers = {"Content-Disposition": 'attachment; filename="saywhere-studio.zip"'}
     return StreamingResponse(pieces, media_type="application/zip", headers=headers)

@@ -12,14 +12,15 @@ from saywhere.studio import exports, timing
 from saywhere.studio.errors import Refused
 from saywhere.studio.files import StoredFile
 from saywhere.studio.messages import NARRATIVE_PATTERN, Message, NarrativeReply, NarrativeSent, NarrativesReply, PhotoId
-from saywhere.studio.services import StrictRoute, TheStudio, errors
+from saywhere.studio.narratives import NarrativeStore
+from saywhere.studio.services import StrictRoute, Studio, TheStudio, errors
 
 router = APIRouter(prefix="/api/narratives", tags=["narratives"], route_class=StrictRoute)
 NarrativePath = Annotated[str, Path(pattern=NARRATIVE_PATTERN, description="The narrative's id.")]
 Format = Literal["localized_narratives", "web_annotation", "coco", "text"]
 _WAV = {"audio/wav": {"schema": {"type": "string", "format": "binary"}}}
 SOUND: dict[str, Any] = {"requestBody": {"required": True, "description": "16-bit PCM, mono.", "content": _WAV}}
-_HEARD: dict[int | str, dict[str, Any]] = {
+HEARD: dict[int | str, dict[str, Any]] = {
     200: {"description": "The recording.", "content": _WAV},
     206: {"description": "A part of it.", "content": _WAV},
 }
@@ -45,6 +46,40 @@ def check_wav(request: Request) -> None:
     kind = request.headers.get("content-type", "").partition(";")[0].strip()
     if kind not in ("audio/wav", "audio/wave", "audio/x-wav", "audio/vnd.wave"):
         raise Refused(415, "not_audio", f"the Content-Type is {kind or 'missing'}, not audio/wav")
+
+
+async def kept_audio(store: NarrativeStore, narrative_id: str, request: Request) -> dict[str, Any]:
+    """The narrative with the voice of a request."""
+    check_wav(request)
+    await run_in_threadpool(store.get, narrative_id)
+    data = await request.body()
+    await run_in_threadpool(store.put_audio, narrative_id, data)
+    return await run_in_threadpool(store.get, narrative_id)
+
+
+def voice(store: NarrativeStore, narrative_id: str) -> StoredFile:
+    """What was said of a narrative."""
+    store.get(narrative_id)
+    path = store.audio_path(narrative_id)
+    if path is None:
+        raise Refused(404, "no_audio", "this narrative has no audio")
+    return StoredFile(path, media_type="audio/wav")
+
+
+async def aligned(studio: Studio, store: NarrativeStore, narrative_id: str) -> dict[str, Any]:
+    """The narrative with a time for each word."""
+    record = await run_in_threadpool(store.get, narrative_id)
+
+    def timed() -> dict[str, Any]:
+        found = timing.align(record, store.audio_path(narrative_id))
+        if store.get(narrative_id) != record:
+            raise Refused(409, "changed_meanwhile", "the narrative was changed while its words were timed", "try again")
+        return store.replace(narrative_id, found)
+
+    try:
+        return await studio.aligner.do(timed)
+    except InvalidValue as error:
+        raise Refused(409, "not_aligned", f"{error.what}: {error.reason}", error.hint) from error
 
 
 @router.post("", status_code=201, responses=errors(404, 409))
@@ -90,41 +125,22 @@ def delete_narrative(narrative_id: NarrativePath, studio: TheStudio) -> None:
 @router.put("/{narrative_id}/audio", responses=errors(404, 415), openapi_extra=SOUND)
 async def put_audio(narrative_id: NarrativePath, request: Request, studio: TheStudio) -> NarrativeReply:
     """Keep what was said: the body is a WAV file, 16-bit PCM, mono."""
-    check_wav(request)
-    await run_in_threadpool(studio.narratives.get, narrative_id)
-    data = await request.body()
-    await run_in_threadpool(studio.narratives.put_audio, narrative_id, data)
-    return NarrativeReply.model_validate(await run_in_threadpool(studio.narratives.get, narrative_id))
+    return NarrativeReply.model_validate(await kept_audio(studio.narratives, narrative_id, request))
 
 
-@router.get("/{narrative_id}/audio", responses={**errors(404, 416), **_HEARD}, response_class=Response)
+@router.get("/{narrative_id}/audio", responses={**errors(404, 416), **HEARD}, response_class=Response)
 def get_audio(narrative_id: NarrativePath, studio: TheStudio) -> Response:
     """What was said, whole or in parts (Range)."""
-    studio.narratives.get(narrative_id)
-    path = studio.narratives.audio_path(narrative_id)
-    if path is None:
-        raise Refused(404, "no_audio", "this narrative has no audio")
-    return StoredFile(path, media_type="audio/wav")
+    return voice(studio.narratives, narrative_id)
 
 
 @router.post("/{narrative_id}/align", responses=errors(404, 409, 503))
 async def align(narrative_id: NarrativePath, studio: TheStudio, _: Nothing | None = None) -> NarrativeReply:
     """Give the words their times: from the audio, with a confidence each, or from when keys were pressed. 409 if there
     is neither, or the audio does not fit the text."""
-    record = await run_in_threadpool(studio.narratives.get, narrative_id)
-
-    def aligned() -> dict[str, Any]:
-        timed = timing.align(record, studio.narratives.audio_path(narrative_id))
-        if studio.narratives.get(narrative_id) != record:
-            raise Refused(409, "changed_meanwhile", "the narrative was changed while its words were timed", "try again")
-        return studio.narratives.replace(narrative_id, timed)
-
-    try:
-        timed = NarrativeReply.model_validate(await studio.aligner.do(aligned))
-        studio.library.changed()
-        return timed
-    except InvalidValue as error:
-        raise Refused(409, "not_aligned", f"{error.what}: {error.reason}", error.hint) from error
+    timed = NarrativeReply.model_validate(await aligned(studio, studio.narratives, narrative_id))
+    studio.library.changed()
+    return timed
 
 
 @router.get("/{narrative_id}/export", responses={**errors(404, 409), **_DOWNLOAD}, response_class=Response)

@@ -17,7 +17,7 @@ router = APIRouter(prefix="/api/photos", tags=["photos"], route_class=StrictRout
 PhotoPath = Annotated[str, Path(pattern=ID_PATTERN, description="The photo's id.")]
 _FOR_GOOD = {"Cache-Control": "private, max-age=31536000, immutable"}
 _BINARY = {"schema": {"type": "string", "format": "binary"}}
-_UPLOAD: dict[str, Any] = {
+UPLOAD: dict[str, Any] = {
     "requestBody": {
         "required": True,
         "description": "The file itself.",
@@ -26,14 +26,19 @@ _UPLOAD: dict[str, Any] = {
 }
 
 
-@router.post("", status_code=201, responses=errors(409, 415), openapi_extra=_UPLOAD)
+def check_picture(request: Request) -> None:
+    """Refuse a body that does not say that it is a picture."""
+    kind = request.headers.get("content-type", "")
+    if not kind.startswith(("image/", "application/octet-stream")):
+        raise Refused(415, "not_a_photo", f"the Content-Type is {kind or 'missing'}, not image/…")
+
+
+@router.post("", status_code=201, responses=errors(409, 415), openapi_extra=UPLOAD)
 async def add_photo(
     request: Request, studio: TheStudio, x_file_name: Annotated[str, Header(max_length=2_000)] = ""
 ) -> PhotoReply:
     """Bring a photo: the body is the file, PNG, JPEG or WebP. X-File-Name: its name, percent-encoded."""
-    kind = request.headers.get("content-type", "")
-    if not kind.startswith(("image/", "application/octet-stream")):
-        raise Refused(415, "not_a_photo", f"the Content-Type is {kind or 'missing'}, not image/…")
+    check_picture(request)
     data = await request.body()
     info = await studio.decoder.do(lambda: studio.photos.add(data, unquote(x_file_name, errors="replace")))
     studio.library.changed()

@@ -175,7 +175,7 @@ def _same(given: str, wanted: str) -> bool:
 
 def most_bytes(path: str, limits: Limits) -> int:
     """How long a request's body may be."""
-    if path == "/api/photos":
+    if path == "/api/photos" or (path.startswith("/api/footage/") and path.endswith("/frames")):
         return limits.photo_bytes
     if path == "/v1/chat/completions":
         return limits.chat_bytes
@@ -183,7 +183,7 @@ def most_bytes(path: str, limits: Limits) -> int:
         return limits.import_bytes
     if path == "/api/transcriptions":
         return limits.audio_bytes
-    if path.startswith("/api/narratives"):
+    if path.startswith(("/api/narratives", "/api/video-narratives")):
         return limits.audio_bytes if path.endswith("/audio") else limits.narrative_bytes
     return limits.json_bytes
 

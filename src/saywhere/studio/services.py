@@ -10,6 +10,7 @@ from typing import Annotated, Any
 from fastapi import Depends, Request, Response
 from fastapi.routing import APIRoute
 
+from saywhere.studio.footage import FootageStore
 from saywhere.studio.jobs import Jobs
 from saywhere.studio.library import PhotoLibrary
 from saywhere.studio.looks import LookService, Worker
@@ -25,14 +26,16 @@ from saywhere.studio.videos import VideoStore
 
 @dataclass(frozen=True, slots=True)
 class Studio:
-    """One running Studio. decoder: the thread that decodes uploads. aligner: the one that times words.
-    listener: the one that transcribes."""
+    """One running Studio. filmed: what was told about footage. decoder: the thread that decodes uploads. aligner: the
+    one that times words. listener: the one that transcribes."""
 
     settings: StudioSettings
     photos: PhotoStore
     narratives: NarrativeStore
     skips: SkipStore
     videos: VideoStore
+    footage: FootageStore
+    filmed: NarrativeStore
     looks: LookService
     jobs: Jobs
     decoder: Worker

@@ -71,7 +71,8 @@ class StudioSettings:
     folder: where photos and narratives are kept. host, port: where it listens; 0 is any free port.
     token: what a client must know; must be there if others than this computer can reach the host.
     hosts: further names that browsers may call this server by. photos: a folder to take photos from at the start.
-    videos: a file of video narratives to replay. library: a folder of photos to search; the shelf if there is none.
+    videos: a file of video narratives to replay, or a folder of videos to tell about. library: a folder of photos to
+    search; the shelf if there is none.
     model: what `saywhere.load` loads.
     study: the folder of a trust study to be taken part in.
     collection: the folder of a collection of captions. hold_s: how long one of its photos is kept for who sees it.

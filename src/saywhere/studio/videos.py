@@ -1,4 +1,6 @@
-"""Videos that somebody told about: narratives of a file, with the frames and voices that lie beside it. Only read."""
+"""Videos that somebody told about: narratives of a file, with the frames and voices that lie beside it. Only read.
+
+What is told here is kept elsewhere: `footage`, `footage_narratives`."""
 
 from __future__ import annotations
 
@@ -30,10 +32,12 @@ class VideoFrame:
 
 
 class VideoStore:
-    """The video narratives of a file. file: none for a Studio without videos. skipped: records that are not valid."""
+    """The video narratives of a file. skipped: records that are not valid.
+
+    file: none for a Studio without videos; a folder has videos to tell about, and nothing told yet."""
 
     def __init__(self, file: Path | None) -> None:
-        found = [] if file is None else list(_checked(file).module.read(file))
+        found = [] if file is None or file.is_dir() else list(_checked(file).module.read(file))
         self.videos = [one for one in found if isinstance(one, VideoNarrative)]
         self.skipped = len(found) - len(self.videos)
         self.files = VideoFiles(file.parent if file is not None else Path())

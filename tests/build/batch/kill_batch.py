@@ -47,9 +47,10 @@ def run_tiny(
     engine: Engine | None = None,
     reader: str = photo_reader.__name__,
     timeout_s: float = 60.0,
+    stage: type[BatchStage] = TinyStage,
 ) -> None:
     """Look at all photos with the small model, in parts of two."""
-    before, batch.BatchStage = batch.BatchStage, TinyStage  # type: ignore[misc]
+    before, batch.BatchStage = batch.BatchStage, stage  # type: ignore[misc]
     try:
         run_batch("look", [photos], out, "tiny", engine=engine, size=2, reader=reader, timeout_s=timeout_s)
     finally:

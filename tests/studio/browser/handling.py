@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import Any
 from urllib.request import Request, urlopen
 
+import pytest
+
 from ..conftest import encoded, picture
 from .running import draw
 
@@ -68,3 +70,11 @@ def sent(address: str, values: Any) -> Any:
     request = Request(address, json.dumps(values).encode(), {"Content-Type": "application/json"})
     with urlopen(request) as reply:
         return json.load(reply)
+
+
+def axe_violations(page: Any) -> dict[str, list[str]]:
+    """What axe finds against the page as it is now: the rule, and the markup of each place."""
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="needs pip install axe-playwright-python")
+    page.wait_for_timeout(50)
+    violations = axe.Axe().run(page, options={"resultTypes": ["violations"]}).response["violations"]
+    return {one["id"]: [node["html"] for node in one["nodes"]] for one in violations}

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from .handling import add_photo, expect, go, press
+from .handling import add_photo, axe_violations, expect, go, press
 from .running import Talker, draw
 
 HEAT = "canvas.heat"
@@ -196,14 +196,11 @@ def test_a_model_that_cannot_answer_says_what_is_missing(open_page: Callable[...
 
 @pytest.mark.parametrize(("width", "theme"), [(1280, "light"), (360, "dark")])
 def test_axe_finds_nothing_in_reasons_and_answers(open_page: Callable[..., Any], seer: Talker, width: int, theme: str):
-    axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="needs pip install axe-playwright-python")
     page = open_page(width, color_scheme=theme, reduced_motion="reduce")
     found: dict[str, list[str]] = {}
 
     def check(state: str) -> None:
-        page.wait_for_timeout(50)
-        violations = axe.Axe().run(page, options={"resultTypes": ["violations"]}).response["violations"]
-        found.update({f"{state}: {one['id']}": [node["html"] for node in one["nodes"]] for one in violations})
+        found.update({f"{state}: {rule}": places for rule, places in axe_violations(page).items()})
         assert page.evaluate("document.documentElement.scrollWidth") == width
 
     described(page, seer)

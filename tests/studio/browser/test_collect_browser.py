@@ -18,7 +18,7 @@ from saywhere.studio.settings import StudioSettings
 from ..collecting import make_collection
 from ..conftest import ScenicSeer
 from ..logs import log_lines
-from .handling import add_photo, expect, go, press
+from .handling import add_photo, axe_violations, expect, go, press
 from .payloads import PAYLOADS
 from .running import WATCH, serving
 from .test_attacks import nothing_ran
@@ -289,14 +289,11 @@ def test_the_page_works_at_360_px_by_touch_and_is_never_wider(
 def test_axe_finds_nothing_in_any_state_of_a_collection(
     collect_address: str, take_part: Callable[..., Any], width: int, theme: str
 ):
-    axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="needs pip install axe-playwright-python")
     page = take_part(collect_address, width, color_scheme=theme, reduced_motion="reduce")
     found: dict[str, list[str]] = {}
 
     def check(state: str) -> None:
-        page.wait_for_timeout(50)
-        violations = axe.Axe().run(page, options={"resultTypes": ["violations"]}).response["violations"]
-        found.update({f"{state}: {one['id']}": [node["html"] for node in one["nodes"]] for one in violations})
+        found.update({f"{state}: {rule}": places for rule, places in axe_violations(page).items()})
 
     check("welcome")
     begin(page)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from ..conftest import narrative
-from .handling import DASH, add_photo, expect, fetched, go, press, sent
+from .handling import DASH, add_photo, axe_violations, expect, fetched, go, press, sent
 from .running import draw
 
 WORDS = [
@@ -20,6 +21,10 @@ POINTS = [[0.1, 0.1, 0.2], [0.2, 0.3, 0.4], [0.3, 0.3, 0.6], [0.6, 0.6, 0.9], [0
 
 @pytest.fixture
 def told(page: Any, address: str) -> dict[str, Any]:
+    return edited(page, address)
+
+
+def edited(page: Any, address: str) -> dict[str, Any]:
     """A narrative that the Studio has, open for editing."""
     add_photo(page)
     (photo,) = fetched(address + "api/photos")["photos"]
@@ -194,3 +199,21 @@ def test_the_editor_fits_the_window(page: Any, told: dict[str, Any], width: int)
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
     for name in ("Save", "Close", "Draw where it is"):
         expect(page.get_by_role("button", name=name, exact=True)).to_be_visible()
+
+
+@pytest.mark.parametrize(("width", "theme"), [(1440, "light"), (360, "dark")])
+def test_axe_finds_nothing_in_the_editor(open_page: Callable[..., Any], address: str, width: int, theme: str):
+    page = open_page(width, color_scheme=theme, reduced_motion="reduce")
+    edited(page, address)
+    found = {"words": axe_violations(page)}
+    page.locator(".mark-word").nth(1).focus()
+    page.keyboard.press("Enter")
+    found["a word"] = axe_violations(page)
+    page.locator(".mark-stroke").first.click()
+    found["a stroke"] = axe_violations(page)
+    page.fill("#edited", "a tall wall")
+    save(page)
+    page.locator("details.versions summary").click()
+    found["versions"] = axe_violations(page)
+    assert {state: broken for state, broken in found.items() if broken} == {}
+    assert page.evaluate("document.documentElement.scrollWidth") == width

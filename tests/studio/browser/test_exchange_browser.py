@@ -5,14 +5,17 @@ from __future__ import annotations
 import io
 import json
 import zipfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+
+import pytest
 
 from saywhere.formats import localized_narratives
 
 from ..conftest import narrative
 from ..test_exchange import COCO_NAME, TOLD
-from .handling import LOOP, add_photo, expect, fetched, go, press, sent
+from .handling import LOOP, add_photo, axe_violations, expect, fetched, go, press, sent
 from .running import draw
 
 # Counts what a person clicks, apart from what is drawn on the photo; and lets seconds pass that nobody waits for.
@@ -95,3 +98,20 @@ def test_a_narrative_of_20_s_is_recorded_corrected_and_saved_with_three_clicks(p
     assert told["audio"]
     assert len(told["trace"]["starts"]) == 5
     assert told["trace"]["points"][-1][2] - told["trace"]["points"][0][2] >= 20
+
+
+@pytest.mark.parametrize(("width", "theme"), [(1440, "dark"), (360, "light")])
+def test_axe_finds_nothing_in_the_exchange(open_page: Callable[..., Any], width: int, theme: str):
+    page = open_page(width, color_scheme=theme, reduced_motion="reduce")
+    add_photo(page, COCO_NAME)
+    go(page, "replay")
+    state = page.locator(".exchange [role=status]")
+    found = {"nothing told": axe_violations(page)}
+    choose(page, "told.jsonl", localized_narratives.encoded(TOLD) + b'\n{"image_id": 3}\n')
+    expect(state).to_contain_text("1 passed over")
+    found["taken"] = axe_violations(page)
+    choose(page, "notes.json", b'{"a": 1}')
+    expect(state.locator(".problem")).to_be_visible()
+    found["refused"] = axe_violations(page)
+    assert {name: broken for name, broken in found.items() if broken} == {}
+    assert page.evaluate("document.documentElement.scrollWidth") == width

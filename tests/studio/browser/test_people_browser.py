@@ -18,7 +18,7 @@ from saywhere.studio.settings import StudioSettings
 
 from ..conftest import FakeRecogniser, encoded, picture
 from ..test_people import desk_of, review, states, tell
-from .handling import LOOP, expect, press, record
+from .handling import LOOP, axe_violations, expect, press, record
 from .payloads import PAYLOADS
 from .test_attacks import nothing_ran
 from .test_collect_browser import take_part
@@ -153,7 +153,6 @@ def test_a_photo_is_skipped_with_a_reason_by_keys(people_address: str, desk: Peo
 def test_axe_finds_nothing_and_no_page_is_too_wide(
     people_address: str, desk: PeopleDesk, take_part: Callable[..., Any], width: int, theme: str
 ):
-    axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="needs pip install axe-playwright-python")
     first = tell(desk, "A1")
     for code in ("A1", "A2"):
         for task in desk.tasks(code):
@@ -163,9 +162,7 @@ def test_axe_finds_nothing_and_no_page_is_too_wide(
     found: dict[str, list[str]] = {}
 
     def check(page: Any, state: str) -> None:
-        page.wait_for_timeout(50)
-        violations = axe.Axe().run(page, options={"resultTypes": ["violations"]}).response["violations"]
-        found.update({f"{state}: {one['id']}": [node["html"] for node in one["nodes"]] for one in violations})
+        found.update({f"{state}: {rule}": places for rule, places in axe_violations(page).items()})
         assert page.evaluate("document.documentElement.scrollWidth") == width, state
         shot(page, f"{state}-{width}-{theme}")
 

@@ -15,7 +15,7 @@ from tests.models.patchioner_seeing import photo
 from tests.studio.test_photo_library import COLOURS, FOUND, plain, seer
 
 from ..conftest import encoded, narrative
-from .handling import expect, fetched, go, press, sent
+from .handling import axe_violations, expect, fetched, go, press, sent
 from .running import draw, serving
 
 
@@ -148,14 +148,11 @@ def test_what_was_said_is_found_with_its_words(stocked: Callable[..., Any], addr
 
 @pytest.mark.parametrize(("width", "theme"), [(1440, "light"), (360, "dark")])
 def test_axe_finds_nothing_and_nothing_is_cut_off(stocked: Callable[..., Any], width: int, theme: str) -> None:
-    axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="needs pip install axe-playwright-python")
     page = stocked(width, 800, color_scheme=theme, reduced_motion="reduce", has_touch=width == 360)
     found: dict[str, list[str]] = {}
 
     def check(state: str) -> None:
-        page.wait_for_timeout(50)
-        violations = axe.Axe().run(page, options={"resultTypes": ["violations"]}).response["violations"]
-        found.update({f"{state}: {one['id']}": [node["html"] for node in one["nodes"]] for one in violations})
+        found.update({f"{state}: {rule}": places for rule, places in axe_violations(page).items()})
         assert page.evaluate("document.documentElement.scrollWidth") == width
 
     check("before")

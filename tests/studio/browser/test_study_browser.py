@@ -19,7 +19,7 @@ from saywhere.studio.settings import StudioSettings
 from saywhere.studio.study import write_study
 
 from ..studies import MODELS, item, make_study
-from .handling import expect, press
+from .handling import axe_violations, expect, press
 from .payloads import PAYLOADS
 from .running import WATCH
 from .test_attacks import nothing_ran
@@ -261,14 +261,11 @@ def test_the_page_works_at_360_px_by_touch_and_is_never_wider(study_address: str
 def test_axe_finds_nothing_in_any_state_of_a_study(
     study_address: str, take_part: Callable[..., Any], width: int, theme: str
 ):
-    axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="needs pip install axe-playwright-python")
     page = take_part(study_address, width, color_scheme=theme, reduced_motion="reduce")
     found: dict[str, list[str]] = {}
 
     def check(state: str) -> None:
-        page.wait_for_timeout(50)
-        violations = axe.Axe().run(page, options={"resultTypes": ["violations"]}).response["violations"]
-        found.update({f"{state}: {one['id']}": [node["html"] for node in one["nodes"]] for one in violations})
+        found.update({f"{state}: {rule}": places for rule, places in axe_violations(page).items()})
 
     line = Line(page)
     check("welcome")

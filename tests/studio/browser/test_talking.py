@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from .handling import LOOP, add_photo, expect, go, press
+from .handling import LOOP, add_photo, axe_violations, expect, go, press
 from .running import Talker, draw
 
 
@@ -183,14 +183,11 @@ def test_a_conversation_is_held_with_keys_alone(page: Any):
 
 @pytest.mark.parametrize(("width", "theme"), [(1440, "light"), (360, "dark")])
 def test_axe_finds_nothing_in_a_conversation(open_page: Callable[..., Any], width: int, theme: str):
-    axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="needs pip install axe-playwright-python")
     page = open_page(width, color_scheme=theme, reduced_motion="reduce")
     begin(page)
     draw(page, [(0.5, 0.5)])
     ask(page, "where is it?")
     ask(page, "and so oddly?")
     ask(page, "cut it out")
-    page.wait_for_timeout(50)
-    violations = axe.Axe().run(page, options={"resultTypes": ["violations"]}).response["violations"]
-    assert {one["id"]: [node["html"] for node in one["nodes"]] for one in violations} == {}
+    assert axe_violations(page) == {}
     assert page.evaluate("document.documentElement.scrollWidth") == width

@@ -10,7 +10,7 @@ import pytest
 
 from tests.videos import NAMES, write_video
 
-from .handling import add_photo, expect, go, press
+from .handling import add_photo, axe_violations, expect, go, press
 from .running import Talker, serving
 
 
@@ -109,11 +109,8 @@ def test_tabs_go_round_with_and_without_videos(page: Any) -> None:
 
 @pytest.mark.parametrize(("width", "theme"), [(1440, "dark"), (360, "light")])
 def test_axe_finds_nothing_in_a_video(open_page: Callable[..., Any], width: int, theme: str) -> None:
-    axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="needs pip install axe-playwright-python")
     page = open_page(width, color_scheme=theme, reduced_motion="reduce")
     opened(page)
     page.get_by_role("slider", name="Time").fill("0.7")
-    page.wait_for_timeout(50)
-    violations = axe.Axe().run(page, options={"resultTypes": ["violations"]}).response["violations"]
-    assert {one["id"]: [node["html"] for node in one["nodes"]] for one in violations} == {}
+    assert axe_violations(page) == {}
     assert page.evaluate("document.documentElement.scrollWidth") == width

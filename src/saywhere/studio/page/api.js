@@ -101,13 +101,18 @@ export const narratives = async (photo) => {
   const all = await asked("GET", `${at("narratives")}?photo=${encodeURIComponent(photo)}`);
   return all.narratives;
 };
-export const narrative = (id) => asked("GET", at("narratives", id));
-export const addNarrative = (narrative) => asked("POST", at("narratives"), { json: narrative });
-export const putNarrative = (narrative) => asked("PUT", at("narratives", narrative.id), { json: narrative });
-export const removeNarrative = (id) => reply("DELETE", at("narratives", id), { keepalive: true });
-export const putAudio = (id, wav) => reply("PUT", at("narratives", id, "audio"), { body: wav, type: "audio/wav" });
-export const audioAddress = (id) => at("narratives", id, "audio");
-export const align = (id) => asked("POST", at("narratives", id, "align"), { json: {} });
+/** Where narratives are kept: those of photos, or those of videos. */
+const keeper = (place) => ({
+  narrative: (id) => asked("GET", at(place, id)),
+  addNarrative: (narrative) => asked("POST", at(place), { json: narrative }),
+  putNarrative: (narrative) => asked("PUT", at(place, narrative.id), { json: narrative }),
+  removeNarrative: (id) => reply("DELETE", at(place, id), { keepalive: true }),
+  putAudio: (id, wav) => reply("PUT", at(place, id, "audio"), { body: wav, type: "audio/wav" }),
+  audioAddress: (id) => at(place, id, "audio"),
+  align: (id) => asked("POST", at(place, id, "align"), { json: {} }),
+});
+export const { narrative, addNarrative, putNarrative, removeNarrative, putAudio, audioAddress, align } = keeper("narratives");
+export const filmed = keeper("video-narratives");
 
 /** What can be searched, and how far it is looked at: {has, why, how, folder, doing, done, total, error, photos, …}. */
 export const library = () => asked("GET", at("library"));
@@ -119,6 +124,12 @@ export const takePhoto = (name) => asked("POST", at("library", "take"), { json: 
 
 export const videos = () => asked("GET", at("videos"));
 export const video = (id) => asked("GET", at("videos", String(id)));
+/** Videos that can be told about: [{id, name, width, height, frames: [{name, url}], file, told}]. */
+export const footage = async () => (await asked("GET", at("footage"))).footage;
+export const bringFootage = (name) => asked("POST", at("footage"), { json: { name } });
+export const addFrame = (id, blob, name) => asked("POST", at("footage", id, "frames"), { body: blob, type: blob.type, headers: { "X-File-Name": encodeURIComponent(name) } });
+export const footageExport = (id) => at("footage", id, "export");
+export const filmedNarratives = async () => (await asked("GET", at("video-narratives"))).narratives;
 
 /** A narrative, or a photo's description, as a file: its name and content. */
 export const exported = (id, format) => file(at("narratives", id, "export"), format);

@@ -40,7 +40,7 @@ class App {
 
   async start() {
     await this.status.watch();
-    if (this.status.videos) await this.addVideos();
+    await this.addVideos();
     const [name, photo] = this.address();
     this.setMode(this.modes.find((mode) => mode.name === name) ?? this.modes[0]);
     await this.loadPhotos(photo);
@@ -95,7 +95,7 @@ class App {
     return this.shelf.shown.some((photo) => photo.id === id);
   }
 
-  /** Most Studios have no videos, and need not fetch what replays them. */
+  /** Videos have much of their own, which comes after what all need. */
   async addVideos() {
     const { Video } = await import("./video.js");
     this.modes.push(new Video(this));

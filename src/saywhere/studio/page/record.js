@@ -16,17 +16,17 @@ import { wav } from "./wav.js";
 
 const HOW = "move with the arrow keys, Shift for longer steps; Space puts the pen down and lifts it";
 export class Record {
-  constructor(app) {
-    this.app = app;
+  /** kept: where narratives go. */
+  constructor(app, player = new Player(app.stage), kept = api) {
+    Object.assign(this, { app, player, kept });
     this.name = "record";
     this.title = "Record";
     this.dock = h("div", { class: "docked" });
     this.panel = h("div", { class: "paper" });
     this.lines = app.stage.layer("recording");
-    this.player = new Player(app.stage);
     this.state = "idle";
     this.sound = "";
-    this.whileTyping = whileTyping;
+    Object.assign(this, { whileTyping, keys: KEYS });
   }
 
   enter(photo) {
@@ -65,19 +65,20 @@ export class Record {
     this.dock.replaceChildren(h("div", { class: "bar" }, this.start, this.mic));
     this.aside = h("div", {});
     this.panel.replaceChildren(
-      this.app.queue.show(true),
-      h("h2", {}, "Say it while you point"),
-      h("p", { class: "lead" }, "Press record, then tell what you see and draw over each thing while you speak of it. No microphone? Type instead."),
+      ...this.introduction(),
       why ? h("p", { class: "hint" }, `${why} Typing works.`) : h("p", { class: "hint" }, this.micWords(useMic)),
       this.aside,
-      keyHelp(KEYS),
+      keyHelp(this.keys),
     );
     await this.listWaiting();
   }
 
-  micWords(on) {
-    return on ? "The microphone is on. Sound stays on this computer." : "The microphone is off. The times of your key presses are kept instead.";
+  introduction() {
+    return [this.app.queue.show(true), h("h2", {}, "Say it while you point"),
+      h("p", { class: "lead" }, "Press record, then tell what you see and draw over each thing while you speak of it. No microphone? Type instead.")];
   }
+
+  micWords(on) { return on ? "The microphone is on. Sound stays on this computer." : "The microphone is off. The times of your key presses are kept instead."; }
 
   switchMic() {
     const on = this.mic.getAttribute("aria-pressed") !== "true";
@@ -88,7 +89,7 @@ export class Record {
   }
 
   async listWaiting() {
-    const found = await waitingList((draft) => this.open(draft));
+    const found = await waitingList((draft) => this.open(draft), (draft) => !draft.frames); // Those with frames are of videos.
     if (this.state === "idle") this.aside.replaceChildren(...found);
   }
 
@@ -125,10 +126,12 @@ export class Record {
   }
 
   startTake(microphone) {
-    this.take = new Take(this.app.photo, remembered("annotator", ""), microphone, (error) =>
+    this.take = this.newTake(microphone, (error) =>
       toast("This browser cannot keep the recording.", { kind: "problem", hint: `Do not close the page before it is saved. (${error.message})` }));
     this.record();
   }
+
+  newTake(microphone, onTrouble) { return new Take(this.app.photo, remembered("annotator", ""), microphone, onTrouble); }
 
   record() {
     this.state = "recording";
@@ -188,9 +191,7 @@ export class Record {
     }
   }
 
-  async abandon() {
-    if (await this.ended()) this.drop();
-  }
+  async abandon() { if (await this.ended()) this.drop(); }
 
   /** Stop recording; false if that is under way already. */
   async ended() {
@@ -210,10 +211,6 @@ export class Record {
   }
 
   // Afterwards.
-
-  get trace() {
-    return { points: this.recording.points, starts: this.recording.starts };
-  }
 
   review() {
     this.state = "review";
@@ -266,7 +263,7 @@ export class Record {
 
   preview() {
     const { recording } = this;
-    this.player.load({ text: "", words: [], trace: this.trace }, { audio: this.sound });
+    this.player.load({ ...this.asNarrative(), text: "" }, { audio: this.sound });
     const parts = [clock(recording.duration_s), counted(recording.starts.length, "stroke"), counted(recording.points.length, "point")];
     parts.push(recording.sound.length ? "with sound" : recording.keys.length ? counted(recording.keys.length, "key press").replace("presss", "presses") : "no sound");
     this.facts.textContent = parts.join(" · ");
@@ -312,8 +309,8 @@ export class Record {
   }
 
   asNarrative() {
-    const { id, photo, annotator, text, keys, typed, created } = this.recording;
-    return { id, photo, annotator, text, words: [], trace: this.trace, keys, typed, audio: false, origin: "human", created };
+    const { id, photo, annotator, text, points, starts, keys, typed, created } = this.recording;
+    return { id, photo, annotator, text, words: [], trace: { points, starts }, keys, typed, audio: false, origin: "human", created };
   }
 
   /** Give it to the server; only then the browser forgets its own copy. */
@@ -327,7 +324,7 @@ export class Record {
     try {
       let saved = await this.sent();
       if (recording.sound.length) {
-        await api.putAudio(saved.id, wav(recording.sound, recording.rate));
+        await this.kept.putAudio(saved.id, wav(recording.sound, recording.rate));
         saved = { ...saved, audio: true };
       }
       await drafts.forget(recording.id);
@@ -344,10 +341,10 @@ export class Record {
   /** The narrative as the server has it. Its id is ours: if an earlier try came half-way, this makes no second one. */
   async sent() {
     try {
-      return await api.addNarrative(this.asNarrative());
+      return await this.kept.addNarrative(this.asNarrative());
     } catch (error) {
       if (error.status !== 409) throw error;
-      return api.putNarrative(this.asNarrative());
+      return this.kept.putNarrative(this.asNarrative());
     }
   }
 
@@ -363,15 +360,18 @@ export class Record {
       return;
     }
     if (next) toast("That was the last open photo.");
-    const more = [
-      button("Next open photo", { kind: "primary", "aria-keyshortcuts": "n", disabled: !this.app.queue.next(), onclick: () => this.nextPhoto() }),
-      button("New recording", { kind: "quiet", "aria-keyshortcuts": "r", onclick: () => this.again() }),
-    ];
-    const view = new Saved(this.player, saved, more);
+    const more = this.onward();
+    const view = new Saved(this.player, saved, more, this.kept);
     this.dock.replaceChildren(this.player.bar);
     this.panel.replaceChildren(this.app.queue.show(false), ...view.parts);
     more.find((one) => !one.disabled).focus();
     await view.begin();
+  }
+
+  /** Buttons that lead on from a saved narrative. */
+  onward() {
+    return [button("Next open photo", { kind: "primary", "aria-keyshortcuts": "n", disabled: !this.app.queue.next(), onclick: () => this.nextPhoto() }),
+      button("New recording", { kind: "quiet", "aria-keyshortcuts": "r", onclick: () => this.again() })];
   }
 
   async alignLater(saved) {

@@ -15,11 +15,10 @@ function told({ timed_by, words }) {
 }
 
 export class Saved {
-  /** more: buttons that lead on from here. */
-  constructor(player, saved, more) {
-    this.player = player;
-    this.saved = saved;
-    this.audio = saved.audio ? api.audioAddress(saved.id) : "";
+  /** more: buttons that lead on from here. kept: where the narrative is. */
+  constructor(player, saved, more, kept = api) {
+    Object.assign(this, { player, saved, kept });
+    this.audio = saved.audio ? kept.audioAddress(saved.id) : "";
     this.alignButton = button("Align words", { kind: "quiet", onclick: () => this.alignAnew() });
     this.aside = h("div", {});
     this.text = h("textarea", { id: "transcript", rows: 4, spellcheck: "true" });
@@ -28,7 +27,7 @@ export class Saved {
     this.parts = [
       h("h2", {}, "Saved"), player.text, this.aside,
       h("div", { class: "fields" }, h("label", { for: "transcript" }, "Transcript"), this.text),
-      h("div", { class: "row" }, more, this.alignButton, exportMenu(() => this.saved.id)),
+      h("div", { class: "row" }, more, this.alignButton, kept === api ? exportMenu(() => this.saved.id) : null),
     ];
   }
 
@@ -40,7 +39,7 @@ export class Saved {
   /** Words and voice, after the transcript was corrected. */
   async alignAnew() {
     try {
-      if (this.text.value !== this.saved.text) this.saved = await api.putNarrative({ ...this.saved, text: this.text.value, words: [] });
+      if (this.text.value !== this.saved.text) this.saved = await this.kept.putNarrative({ ...this.saved, text: this.text.value, words: [] });
     } catch (error) {
       if (!(error instanceof api.Refused)) throw error;
       this.aside.replaceChildren(problem(error, () => this.alignAnew()));
@@ -53,7 +52,7 @@ export class Saved {
     this.alignButton.disabled = true;
     this.aside.replaceChildren(busy("Lining words up with the recording …"));
     try {
-      this.saved = await api.align(this.saved.id);
+      this.saved = await this.kept.align(this.saved.id);
       this.player.load(this.saved, { audio: this.audio });
       this.aside.replaceChildren(h("p", { class: "hint" }, told(this.saved)));
     } catch (error) {

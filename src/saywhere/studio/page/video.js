@@ -1,65 +1,23 @@
-/** Replay what somebody told about a video: key frames, trace and voice together. */
+/** Videos: what was told about them is replayed, key frames, trace and voice together; and they can be told about. */
 
 import * as api from "./api.js";
-import { clock, counted, h } from "./dom.js";
-import { announce, busy, problem } from "./notices.js";
-import { Player } from "./player.js";
+import { button, clock, counted, h, icon } from "./dom.js";
+import { FilmPlayer } from "./film.js";
+import { bring, FootageView } from "./footage.js";
+import { announce, busy, problem, toastProblem, undoable } from "./notices.js";
+import { Telling } from "./telling.js";
+import { waitingList } from "./waiting.js";
 
-/** A player whose strokes lie on several frames; the one that was pointed at last is in sight. */
-class FilmPlayer extends Player {
-  /** show: called with the number of a frame when that comes into sight. */
-  constructor(stage, show) {
-    super(stage);
-    this.show = show;
-  }
+/** What was told of one actor: {key, name, about, fetch, actor, own}; fetch gives the video, own what was recorded here. */
+const given = (video) => video.actors.map((name, actor) => ({
+  key: `given-${video.id}-${actor}`, name, actor, own: null, fetch: () => api.video(video.id),
+  about: `${video.video} · ${counted(video.frames, "key frame")}${video.annotator ? ` · annotator ${video.annotator}` : ""}`,
+}));
 
-  clear() {
-    super.clear();
-    this.inView = null;
-  }
-
-  load(actor, how) {
-    super.load(actor, how);
-    this.look(this.frameAt(this.time));
-  }
-
-  frameAt(time) {
-    const begun = this.lines.filter((line) => line[0][2] <= time).length;
-    return this.narrative.stroke_frames[Math.max(0, begun - 1)] ?? 0;
-  }
-
-  inSight() { return this.lines.filter((_, i) => this.narrative.stroke_frames[i] === this.inView); }
-
-  /** Bring a frame into sight, with what was drawn on it. */
-  look(frame) {
-    if (frame === this.inView) return;
-    this.inView = frame;
-    const { stroke_frames: strokes, word_frames: words } = this.narrative;
-    this.ghosts.forEach((path, i) => path.classList.toggle("elsewhere", strokes[i] !== frame));
-    for (const { path, stroke } of this.pieces) path.classList.toggle("elsewhere", strokes[stroke] !== frame);
-    this.rects.forEach((rect, i) => rect?.classList.toggle("elsewhere", words[i] !== frame));
-    this.show(frame);
-  }
-
-  light(index) {
-    const frame = index === null ? null : this.narrative.word_frames[index];
-    if (frame !== null && this.frame === null) this.look(frame);
-    super.light(index);
-  }
-
-  at(time) {
-    super.at(time);
-    this.look(this.frameAt(this.time));
-  }
-
-  /** One frame with all that was drawn on it, at the moment when it was first pointed at. */
-  choose(frame) {
-    this.pause();
-    const first = this.lines.find((_, i) => this.narrative.stroke_frames[i] === frame);
-    if (first) this.seek(first[0][2]);
-    this.showWhole();
-    this.look(frame);
-  }
+function recorded(footage, own) {
+  const frames = own.frames.map((name) => ({ url: null, missing: "it has no file", ...footage.frames.find((one) => one.name === name), name }));
+  const video = { video: footage.name, width: footage.width, height: footage.height, frames, actors: [{ ...own, name: own.actor, audio: own.audio ? api.filmed.audioAddress(own.id) : null }] };
+  return { key: `own-${own.id}`, name: own.actor, actor: 0, own, fetch: async () => video, about: `${footage.name} · ${counted(frames.length, "key frame")}${own.annotator ? ` · ${own.annotator}` : ""}` };
 }
 
 export class Video {
@@ -68,44 +26,127 @@ export class Video {
     this.name = "video";
     this.title = "Video";
     this.player = new FilmPlayer(app.stage, (frame) => this.showFrame(frame));
+    this.telling = new Telling(app, () => this.home());
     this.dock = h("div", { class: "docked" }, this.player.bar);
     this.state = h("div", {});
     this.strip = h("ol", { class: "strip", "aria-label": "Key frames" });
     this.notes = h("div", { class: "result" });
     this.list = h("ul", { class: "list narratives" });
-    this.panel = h("div", { class: "paper" }, h("h2", {}, "Replay a video"), this.state, this.player.text, this.notes, this.strip, this.list);
-    this.video = this.actor = null;
+    this.toTell = h("section", { class: "footage", "aria-label": "Tell about a video" });
+    this.input = h("input", { type: "file", accept: "video/*,image/png,image/jpeg,image/webp", multiple: true, class: "unseen", tabindex: "-1", "aria-label": "A video file, or its frames", onchange: () => { this.bring([...this.input.files]); this.input.value = ""; } });
+    this.paper = h("div", { class: "paper" }, h("h2", {}, "Videos"), this.state, this.player.text, this.notes, this.strip, this.list, this.toTell, this.input);
+    this.panel = h("div", {}, this.paper);
+    this.files = new Map(); // Footage id → a video that was picked in this browser.
+    this.video = this.entry = null;
+    this.whileTyping = (event) => this.view !== null && this.telling.whileTyping(event);
   }
+
+  get view() { return this.telling.view; }
 
   async enter() {
     document.body.classList.remove("bare");
-    this.player.layer.removeAttribute("visibility");
-    if (this.video) { this.stageVideo(); return; }
-    this.state.replaceChildren(busy("Fetching videos …"));
-    try {
-      const { videos, skipped } = await api.videos();
-      this.videos = videos;
-      const left = skipped ? ` ${counted(skipped, "record")} of the file could not be read.` : "";
-      this.state.replaceChildren(h("p", { class: "lead" }, `Words light up as they are said, and the trace goes from frame to frame.${left}`));
-      if (videos.length) await this.choose(0, 0, false);
-    } catch (error) {
-      if (!(error instanceof api.Refused)) throw error;
-      this.state.replaceChildren(problem(error, () => this.enter()));
-    }
+    if (this.view) { await this.tell(this.view); return; }
+    await this.home();
   }
 
   leave() {
     this.player.pause();
     this.player.layer.setAttribute("visibility", "hidden");
+    this.telling.leave();
+    this.view?.close();
     document.body.classList.toggle("bare", this.app.photo === null);
     this.app.stage.show(this.app.photo);
   }
 
-  async choose(number, actor, play) {
+  /** All videos: what was told, and what can be told about. */
+  async home() {
+    if (this.view) this.telling.close();
+    this.dock.replaceChildren(this.player.bar);
+    this.panel.replaceChildren(this.paper);
+    this.player.layer.removeAttribute("visibility");
+    this.state.replaceChildren(busy("Fetching videos …"));
+    try {
+      await this.fetch();
+    } catch (error) {
+      if (!(error instanceof api.Refused)) throw error;
+      this.state.replaceChildren(problem(error, () => this.home()));
+      return;
+    }
+    const still = this.entries.find(({ key }) => key === this.entry?.key) ?? this.entries[0];
+    if (still) await this.choose(still, false);
+    else this.bare();
+  }
+
+  async fetch() {
+    const [{ videos, skipped }, footage, told] = await Promise.all([api.videos(), api.footage(), api.filmedNarratives()]);
+    const byId = new Map(footage.map((one) => [one.id, one]));
+    this.entries = [...told.filter((one) => byId.has(one.footage)).map((one) => recorded(byId.get(one.footage), one)).reverse(), ...videos.flatMap(given)];
+    const left = skipped ? ` ${counted(skipped, "record")} of the file could not be read.` : "";
+    const lead = this.entries.length ? "Words light up as they are said, and the trace goes from frame to frame." : "Nothing was told about a video yet. Choose one below, and be the first.";
+    this.state.replaceChildren(h("p", { class: "lead" }, lead + left));
+    await this.offer(footage);
+  }
+
+  /** The videos that can be told about, and recordings that wait to be saved. */
+  async offer(footage) {
+    const rows = footage.map((one) => h("li", {}, h("button", { type: "button", class: "pick", onclick: () => this.begin(one) },
+      h("strong", { dir: "auto" }, one.name), h("small", {}, [one.file || this.files.has(one.id) ? "video" : "", counted(one.frames.length, "frame"), one.told ? `${one.told} told` : ""].filter(Boolean).join(" · ")))));
+    const waiting = await waitingList((draft) => this.resume(draft, footage), ({ frames }) => frames);
+    this.toTell.replaceChildren(h("h3", {}, "Tell about a video"), ...waiting,
+      ...(rows.length ? [h("ul", { class: "list narratives" }, rows)] : []),
+      h("div", { class: "row" }, button("Open a video or frames …", { kind: "quiet", icon: "add", onclick: () => this.input.click() })),
+      h("p", { class: "hint" }, "A video file stays in this browser; only the frames that you keep are stored."));
+  }
+
+  async bring(files) {
+    if (!files.length) return;
+    const tell = (text) => this.notes.replaceChildren(busy(text));
+    tell("Opening …");
+    try {
+      const { footage, file } = await bring(files, tell);
+      if (file) this.files.set(footage.id, file);
+      this.notes.replaceChildren();
+      await this.begin(footage);
+    } catch (error) {
+      if (!(error instanceof api.Refused)) throw error;
+      this.notes.replaceChildren(problem(error, () => this.bring(files)));
+    }
+  }
+
+  async begin(footage) {
+    await this.tell(new FootageView(this.app.stage, footage, this.files.get(footage.id) ?? footage.file ?? ""));
+  }
+
+  async resume(draft, footage) {
+    const one = footage.find(({ id }) => id === draft.photo);
+    if (!one) { toastProblem({ message: `The video of this recording, ${draft.photoName}, is not here any more.`, hint: "Open it again, and then the recording." }); return; }
+    await this.begin(one);
+    await this.telling.resume(draft);
+  }
+
+  /** The recorder in place of the list. */
+  async tell(view) {
+    this.player.pause();
+    this.player.layer.setAttribute("visibility", "hidden");
+    document.body.classList.remove("bare");
+    this.dock.replaceChildren(this.telling.dock);
+    this.panel.replaceChildren(this.telling.panel);
+    await this.telling.takeStage(view);
+  }
+
+  /** Nothing to replay. */
+  bare() {
+    this.player.clear();
+    this.video = this.entry = null;
+    for (const part of [this.notes, this.strip, this.list]) part.replaceChildren();
+    this.app.stage.show(this.app.photo);
+  }
+
+  async choose(entry, play) {
     const wanted = (this.wanted = {}); // Who chooses again meanwhile, means that.
-    const video = this.video?.id === number ? this.video : await api.video(number);
-    if (this.wanted !== wanted) return;
-    Object.assign(this, { video, actor });
+    const video = await entry.fetch();
+    if (this.wanted !== wanted || this.view) return;
+    Object.assign(this, { video, entry });
     this.stageVideo();
     this.load(play);
     this.render();
@@ -122,7 +163,7 @@ export class Video {
   }
 
   load(play) {
-    const told = this.video.actors[this.actor];
+    const told = this.video.actors[this.entry.actor];
     this.strip.style.setProperty("--ratio", String(this.video.width / this.video.height));
     this.strip.replaceChildren(...this.video.frames.map((frame, i) => this.thumb(frame, i)));
     this.player.load(told, { audio: told.audio ?? "", play });
@@ -135,7 +176,7 @@ export class Video {
   }
 
   thumb({ name, url, missing }, i) {
-    const told = this.video.actors[this.actor];
+    const told = this.video.actors[this.entry.actor];
     const stroke = told.stroke_frames.indexOf(i);
     const when = stroke < 0 ? "nobody pointed at it" : `pointed at from ${clock(told.trace.points[told.trace.starts[stroke]][2])}`;
     const label = `Key frame ${i + 1} of ${this.video.frames.length}, ${name}, ${url ? "" : `missing: ${missing}, `}${when}`;
@@ -144,7 +185,7 @@ export class Video {
   }
 
   showFrame(index) {
-    if (this.app.mode !== this) return;
+    if (this.app.mode !== this || this.view) return;
     const frame = this.video.frames[index];
     this.app.stage.flip(frame?.url ?? null, `${this.video.video}, ${frame?.name ?? "no frame"}`, frame?.url ? "" : `${frame?.name ?? "The key frame"} is missing: ${frame?.missing ?? "there is none"}`);
     [...this.strip.children].forEach((item, i) => {
@@ -154,27 +195,44 @@ export class Video {
 
   render() {
     const focused = document.activeElement?.dataset?.focus;
-    this.list.replaceChildren(...this.videos.flatMap((video) => video.actors.map((name, actor) => this.item(video, name, actor))));
+    this.list.replaceChildren(...this.entries.map((entry) => this.item(entry)));
     if (focused) this.list.querySelector(`[data-focus="${focused}"]`)?.focus();
   }
 
-  item(video, name, actor) {
-    const here = video.id === this.video.id && actor === this.actor;
-    return h("li", { class: here ? "chosen" : "" }, h("button", { type: "button", class: "pick", "aria-pressed": String(here), "data-focus": `video-${video.id}-${actor}`, onclick: () => this.pick(video, name, actor) },
-      h("strong", { dir: "auto" }, name), h("small", {}, `${video.video} · ${counted(video.frames, "key frame")}${video.annotator ? ` · annotator ${video.annotator}` : ""}`)));
+  item(entry) {
+    const here = entry.key === this.entry.key;
+    return h("li", { class: here ? "chosen" : "" },
+      h("button", { type: "button", class: "pick", "aria-pressed": String(here), "data-focus": entry.key, onclick: () => this.pick(entry) }, h("strong", { dir: "auto" }, entry.name), h("small", {}, entry.about)),
+      ...(entry.own ? [
+        h("a", { class: "button icon small", href: api.footageExport(entry.own.footage), download: "video-narratives.jsonl", "aria-label": `Export what was told about this video as Video Localized Narratives, ${entry.name} among it`, title: "Video Localized Narratives" }, icon("down")),
+        button("", { kind: "icon small", icon: "bin", label: `Delete what was told of ${entry.name}`, onclick: () => this.remove(entry) }),
+      ] : []));
   }
 
-  async pick(video, name, actor) {
+  async pick(entry) {
     try {
-      await this.choose(video.id, actor, true);
-      announce(`${name}, ${clock(this.player.span[1])}`);
+      await this.choose(entry, true);
+      announce(`${entry.name}, ${clock(this.player.span[1])}`);
     } catch (error) {
       if (!(error instanceof api.Refused)) throw error;
-      this.notes.replaceChildren(problem(error, () => this.pick(video, name, actor)));
+      this.notes.replaceChildren(problem(error, () => this.pick(entry)));
     }
   }
 
+  async remove(entry) {
+    const before = this.entries;
+    this.entries = before.filter((one) => one !== entry);
+    const back = async () => { this.entries = before; if (this.app.mode === this && !this.view) await this.choose(entry, false); };
+    undoable(`What was told of ${entry.name} is deleted.`, {
+      act: () => api.filmed.removeNarrative(entry.own.id).catch((error) => { back(); toastProblem(error, "It is still there"); }),
+      undo: back,
+    });
+    if (this.entries.length) await this.choose(this.entry === entry ? this.entries[0] : this.entry, false);
+    else this.bare();
+  }
+
   key(event) {
+    if (this.view) return this.telling.key(event);
     if (event.key === "k" && this.player.narrative) { this.player.toggle(); return true; }
     return false;
   }
