@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -22,9 +22,9 @@ class Listener:
     def __init__(self) -> None:
         self.asked: list[tuple[str, Any]] = []
 
-    def find(self, text: str) -> Any:
-        self.asked.append(("find", text))
-        return SimpleNamespace(box_xyxy=CUP.xyxy) if "cup" in text else None
+    def find_all(self, texts: Sequence[str]) -> list[Box | None]:
+        self.asked += [("find", text) for text in texts]
+        return [CUP if "cup" in text else None for text in texts]
 
     def caption(self, region: Region | None = None) -> Caption:
         self.asked.append(("caption", region))
