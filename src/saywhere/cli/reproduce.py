@@ -30,6 +30,10 @@ Quick = Annotated[
     bool, typer.Option("--quick", help="Run everything in a few minutes with one seed: a check, not a result.")
 ]
 Seeds = Annotated[int | None, typer.Option(min=1, help="How many seeds each row learns with.")]
+LeaveOut = Annotated[
+    list[str] | None,
+    typer.Option(help="Key of a row not to train, so that others can learn longer; may be given several times."),
+]
 Workers = Annotated[int, typer.Option(min=1, help="How many processes to use, each with one thread.")]
 
 
@@ -70,6 +74,7 @@ def mitr(
     hidden: Annotated[
         float | None, typer.Option(min=0, max=1, help="Share of the boxes before that Task 1 does not see.")
     ] = None,
+    leave_out: LeaveOut = None,
 ) -> None:
     """MITR's Tables 2, 3 and 5 (with --full also 6, 7 and 8) in the simulated world, with a verdict for each claim.
 
@@ -78,6 +83,7 @@ def mitr(
     from saywhere.reproduce.mitr import MitrExperiment
 
     made = (MitrExperiment.quick if quick else MitrExperiment)(workers=workers, full=full, data=data)
+    made = replace(made, left_out=tuple(leave_out or ()))
     given: dict[str, Any] = {"steps": steps, "batch": batch, "width": width, "heads": heads, "lr": lr, "beams": beams}
     given |= {"test": test, "hidden": hidden}
     scale = replace(made.scale, **{name: value for name, value in given.items() if value is not None})
@@ -136,6 +142,7 @@ def hint(
     ] = None,
     workers: Workers = 2,
     seeds: Seeds = None,
+    leave_out: LeaveOut = None,
     show_photos: Annotated[
         bool, typer.Option(help="Show photographs in the report. Leave them out to publish it.")
     ] = True,
@@ -150,7 +157,7 @@ def hint(
 
     made = HintExperiment.quick if quick else HintExperiment
     folder = None if coco is None else CocoFolder.of(coco)
-    planned = made(workers=workers, show_photos=show_photos, coco=folder)
+    planned = made(workers=workers, show_photos=show_photos, coco=folder, left_out=tuple(leave_out or ()))
     _write_study(_run(_seeded(planned, seeds), output), output)
 
 
@@ -164,6 +171,7 @@ def hint_vqa(
     quick: Quick = False,
     workers: Workers = 2,
     seeds: Seeds = None,
+    leave_out: LeaveOut = None,
     show_photos: Annotated[
         bool, typer.Option(help="Show photographs in the report. Leave them out to publish it.")
     ] = True,
@@ -175,7 +183,7 @@ def hint_vqa(
     from saywhere.reproduce.hint_vqa import HintVqaExperiment
 
     made = HintVqaExperiment.quick if quick else HintVqaExperiment
-    planned = made(coco=coco, places=places, workers=workers)
+    planned = made(coco=coco, places=places, workers=workers, left_out=tuple(leave_out or ()))
     _run(_seeded(planned if show_photos else replace(planned, shown=0), seeds), output)
 
 
@@ -205,15 +213,28 @@ def _write_study(results: Results, output: Path) -> None:
 
 
 @app.command()
-def scenes(output: Out = Path("out/scenes"), quick: Quick = False, workers: Workers = 2, seeds: Seeds = None) -> None:
+def scenes(
+    output: Out = Path("out/scenes"),
+    quick: Quick = False,
+    workers: Workers = 2,
+    seeds: Seeds = None,
+    steps: Annotated[int | None, typer.Option(min=1, help="Steps of captions of objects.")] = None,
+    tuning: Annotated[int | None, typer.Option(min=1, help="Steps of what comes after.")] = None,
+    batch: Annotated[int | None, typer.Option(min=1, help="How many captions a step learns from.")] = None,
+    test: Annotated[int | None, typer.Option(min=1, help="How many images to test on.")] = None,
+    leave_out: LeaveOut = None,
+) -> None:
     """Captions of objects, then of scenes, in the simulated world: attention, ablation and probes before and after.
 
     What is done already in the output folder is not done again, so an interrupted run goes on where it was.
     """
     from saywhere.reproduce.scenes import ScenesExperiment
 
-    made = ScenesExperiment.quick if quick else ScenesExperiment
-    _run(_seeded(made(workers=workers), seeds), output)
+    made = (ScenesExperiment.quick if quick else ScenesExperiment)(workers=workers)
+    given = {"steps": steps, "tuning": tuning, "batch": batch}
+    scale = replace(made.scale, **{name: value for name, value in given.items() if value is not None})
+    world = made.world if test is None else replace(made.world, test=test)
+    _run(_seeded(replace(made, scale=scale, world=world, left_out=tuple(leave_out or ())), seeds), output)
 
 
 @app.command()

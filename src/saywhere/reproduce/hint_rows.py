@@ -61,7 +61,7 @@ SWEPT = tuple(
     for percent in SWEEP_PERCENT
     if percent != HINT_PERCENT
 )
-CAPTIONING = tuple(row for row in MAIN if row.key in (BASE, NONE, ALIGNED, HINT, BY_INPUT, "random"))
+CAPTIONING = tuple(row for row in MAIN if row.key in (BASE, NONE, HINT, BY_INPUT, "random"))
 ROWS = {row.key: row for row in (*MAIN, *SWEPT)}
 TITLES = {BLIND: "blind: the commonest answer to the question's text"} | {
     row.key: row.title for row in (*ROWS.values(), FREE_VIEW_ROW)
@@ -118,17 +118,22 @@ CAPTION_CLAIMS = (
 def section_tables(answers: Scoreboard, captions: Scoreboard) -> list[Table]:
     """Accuracy, grounding and, apart, the amount of hints; then captions."""
     section = answers.section
-    main = [row.key for row in MAIN if (row.key, answers.seeds[0]) in answers.scores]
-    swept = [NONE, *sorted((HINT, *(row.key for row in SWEPT)), key=lambda key: float(ROWS[key].hint["share"]))]
+    main = _there(MAIN, answers)
+    swept = [NONE, *sorted((HINT, *_there(SWEPT, answers)), key=lambda key: float(ROWS[key].hint["share"]))]
     amounts = (PRIMARY, _CHANGED, _SAME, _TRAINED, RANKED, BY_OCCLUSION)
     return [
         *answer_tables(answers, main),
         answers.table(0, f"more or fewer hints, in {section}", amounts, swept),
         captions.table(
             *(0, f"captions and their visual words, in {section}", measures.CAPTION_MEASURES),
-            *([row.key for row in CAPTIONING], _PAPER_CAPTIONS),
+            *(_there(CAPTIONING, captions), _PAPER_CAPTIONS),
         ),
     ]
+
+
+def _there(rows: Sequence[HintRow], board: Scoreboard) -> list[str]:
+    """Keys of the rows that were trained."""
+    return [row.key for row in rows if (row.key, board.seeds[0]) in board.scores]
 
 
 def answer_tables(answers: Scoreboard, main: Sequence[str]) -> list[Table]:
@@ -148,7 +153,9 @@ def answer_tables(answers: Scoreboard, main: Sequence[str]) -> list[Table]:
 
 def section_sweeps(answers: Scoreboard) -> list[Sweep]:
     """Accuracy on changed priors and agreement with people over the share of training questions with hints."""
-    amounts = {0.0: NONE, HINT_PERCENT: HINT} | {100 * float(row.hint["share"]): row.key for row in SWEPT}
+    amounts = {0.0: NONE, HINT_PERCENT: HINT} | {
+        100 * float(ROWS[key].hint["share"]): key for key in _there(SWEPT, answers)
+    }
     sweeps = []
     for measure, title, paper in (
         (PRIMARY, "accuracy where priors change", _PAPER_SWEEP),
