@@ -94,17 +94,23 @@ def mitr(
 def narrations(
     ids: Annotated[Path, typer.Argument(help="The ids file of tagged narrations (TReCS).", show_default=False)],
     boxes: Annotated[Path, typer.Option(help="Boxes as JSON: image → [[class, cx, cy, w, h], …] in fractions.")],
-    photos: Annotated[Path, typer.Option(help="Folder with the photos.")],
+    photos: Annotated[Path | None, typer.Option(help="Folder with the photos.")] = None,
+    features: Annotated[
+        Path | None, typer.Option(help="What was seen in the photos already, as a store or any file of features.")
+    ] = None,
     output: Out = Path("out/narrations"),
     seeds: Annotated[
         int, typer.Option(min=1, help="How many seeds to train; about ten minutes each on two cores.")
     ] = 1,
+    steps: Annotated[int | None, typer.Option(min=1, help="How many steps each learns.")] = None,
+    workers: Annotated[int, typer.Option(min=0, help="How many processes to use; 0 trains in this one.")] = 0,
 ) -> None:
     """MITR on real narrations whose words carry a tag, with pseudo-traces made of the tags' boxes."""
     from saywhere.reproduce.narrations import NarrationsExperiment
 
-    experiment = NarrationsExperiment(ids=ids, boxes=boxes, photos=photos, seeds=tuple(range(seeds)))
-    for row in _run(experiment, output).tables[0].rows:
+    planned = NarrationsExperiment(ids=ids, boxes=boxes, photos=photos, features=features, workers=workers)
+    scale = planned.scale if steps is None else replace(planned.scale, steps=steps)
+    for row in _run(_seeded(replace(planned, scale=scale), seeds), output).tables[0].rows:
         out.print(f"LBM (k=0) {row.mean('LBM (k=0)'):.4f}  {row.name}", markup=False)
 
 
@@ -143,6 +149,8 @@ def hint(
     workers: Workers = 2,
     seeds: Seeds = None,
     leave_out: LeaveOut = None,
+    base_steps: Annotated[int | None, typer.Option(min=1, help="Steps of the base that answers questions.")] = None,
+    steps: Annotated[int | None, typer.Option(min=1, help="Steps of tuning it.")] = None,
     show_photos: Annotated[
         bool, typer.Option(help="Show photographs in the report. Leave them out to publish it.")
     ] = True,
@@ -158,7 +166,9 @@ def hint(
     made = HintExperiment.quick if quick else HintExperiment
     folder = None if coco is None else CocoFolder.of(coco)
     planned = made(workers=workers, show_photos=show_photos, coco=folder, left_out=tuple(leave_out or ()))
-    _write_study(_run(_seeded(planned, seeds), output), output)
+    given = {name: value for name, value in {"base_steps": base_steps, "steps": steps}.items() if value is not None}
+    runs = {kind: replace(scale, **given) if kind.endswith("vqa") else scale for kind, scale in planned.runs.items()}
+    _write_study(_run(_seeded(replace(planned, runs=runs), seeds), output), output)
 
 
 @app.command("hint-vqa")

@@ -77,7 +77,8 @@ RUNS = {
 
 @dataclass(frozen=True, kw_only=True)
 class HintExperiment(TuningExperiment):
-    """coco: real photos; without, the world alone. shown: examples of each section.
+    """coco: real photos; without, the world alone. shown: examples of each section. caption_seeds: so many of the seeds
+    are for captioners, too; the primary comparison is of answers.
 
     show_photos: whether photographs may stand in the report; their owners may not want them published.
     """
@@ -87,6 +88,7 @@ class HintExperiment(TuningExperiment):
     runs: dict[str, HintScale] = field(default_factory=lambda: dict(RUNS))
     coco: CocoFolder | None = None
     shown: int = 5
+    caption_seeds: int = 5
     show_photos: bool = True
 
     @classmethod
@@ -99,7 +101,8 @@ class HintExperiment(TuningExperiment):
         return cls(seeds=(0,), world=world, photos=few, runs=runs, shown=4, is_quick=True, least_gain=-100.0, **changes)
 
     def settings(self) -> dict[str, Any]:
-        return {"seeds": self.seeds, "world": self.world, "photos": self.photos, "runs": self.runs, **self.changes}
+        chosen = {"seeds": self.seeds, "caption_seeds": self.caption_seeds, **self.changes}
+        return {**chosen, "world": self.world, "photos": self.photos, "runs": self.runs}
 
     def unused(self) -> tuple[str, ...]:
         return () if self.coco is not None else ("saywhere.build.coco_regions",)
@@ -122,7 +125,8 @@ class HintExperiment(TuningExperiment):
             jobs += self.jobs_of(weighed, data / "questions", folder / VQA, f"{section} {VQA}")
             chosen = {row.key: row.hint for row in weighed}
             told = [replace(row, hint=chosen[row.key]) for row in self.kept(CAPTIONING)]
-            jobs += self.jobs_of(told, data / "captions", folder / CAPTION, f"{section} {CAPTION}")
+            captioners = self.jobs_of(told, data / "captions", folder / CAPTION, f"{section} {CAPTION}")
+            jobs += [job for job in captioners if job.seed in self.seeds[: self.caption_seeds]]
         return jobs
 
     def departures(self) -> list[Departure]:
@@ -135,7 +139,7 @@ class HintExperiment(TuningExperiment):
             Departure("network", f"UpDn of width {scale.width}, GELU", "UpDn as published"),
             Departure("change of priors", f"{self.world.priors}; odds of {self.photos.odds:g} on photos", "VQA-CP's"),
             Departure("weight of HINT", f"one of {', '.join(f'{w:g}' for w in scale.weights)}, for each row", "1"),
-            Departure("seeds", str(len(self.seeds)), "not stated"),
+            Departure("seeds", f"{len(self.seeds)}, of captioners at most {self.caption_seeds}", "not stated"),
         ]
 
     def compare(
@@ -149,10 +153,10 @@ class HintExperiment(TuningExperiment):
             progress("comparing", number, len(self.sections))
             title, data = SECTIONS[section], out / section / "data"
             blind = blind_measures(Questions(data / "questions"))
-            answers, captions = (
-                Scoreboard(TITLES, self.seeds, by_row(measured, f"{section} {kind}") | always, title)
-                for kind, always in ((VQA, {(BLIND, seed): blind for seed in self.seeds}), (CAPTION, {}))
-            )
+            asked = by_row(measured, f"{section} {VQA}") | {(BLIND, seed): blind for seed in self.seeds}
+            answers = Scoreboard(TITLES, self.seeds, asked, title)
+            told = by_row(measured, f"{section} {CAPTION}")
+            captions = Scoreboard(TITLES, self.seeds[: self.caption_seeds], told, title)
             tables += section_tables(answers, captions)
             claims += section_claims(answers, captions)
             sweeps += section_sweeps(answers)
