@@ -22,6 +22,7 @@ from saywhere.metrics.captions import (
 )
 from saywhere.metrics.dense import DenseMAP, DenseScores, DetectedRegions, TrueRegions, dense_map
 from saywhere.metrics.lbm import LBM, lbm, lbm_many, located_boxes
+from saywhere.metrics.photo_captions import PhotoCaptionScores, photo_caption_scores
 from saywhere.metrics.ranking import (
     RBO,
     AverageOverlap,
@@ -76,6 +77,7 @@ __all__ = [
     "GIoU",
     "IoUAt",
     "Meteor",
+    "PhotoCaptionScores",
     "PrecisionAt",
     "RankBiasedOverlap",
     "ReferringScores",
@@ -109,6 +111,7 @@ __all__ = [
     "normalise_answer",
     "nss",
     "paired_box_iou",
+    "photo_caption_scores",
     "precision_at",
     "ptb_words",
     "rank_biased_overlap",

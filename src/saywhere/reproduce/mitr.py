@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
 
-from saywhere.core.errors import UnknownName
+from saywhere.core.errors import InvalidValue, UnknownName
 from saywhere.core.types import Progress
 from saywhere.learn import Validated, read_log
 from saywhere.learn.mitr_evaluation import MitrOutputs
@@ -201,6 +201,17 @@ CLAIMS = (
     ),
 )
 """Each with the test that it is about."""
+OURS = "this report itself"
+
+
+def smaller_claims() -> Iterator[tuple[str, ClaimPlan]]:
+    """For each claim whose difference the paper prints: that it is smaller here, so that "undecided" says how much."""
+    for test, plan in CLAIMS:
+        better, worse = (ROWS[key].paper.get(plan.measure.name) for key in (plan.better, plan.worse))
+        if better is not None and worse is not None:
+            margin = round(abs(better - worse), 6)
+            text = f"smaller than the paper's {margin:g}: {plan.text.removeprefix('… ')}"
+            yield test, replace(plan, text=text, source=OURS, margin=margin)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -218,6 +229,9 @@ class MitrExperiment(MitrTraining):
         for key in self.left_out:
             if key not in ROWS:
                 raise UnknownName("row", key, ROWS)
+            for row in ROWS.values():
+                if self.full and row.start == key and row.key not in self.left_out:
+                    raise InvalidValue(f"row {key}", f"cannot be left out: {row.key} starts from it", "leave out both")
 
     @classmethod
     def quick(cls, **changes: Any) -> MitrExperiment:
@@ -272,7 +286,7 @@ class MitrExperiment(MitrTraining):
             tables=tuple(made),
             claims=tuple(
                 judge_plan(plan, self._board(scores, (test,)))
-                for test, plan in CLAIMS
+                for test, plan in (*CLAIMS, *smaller_claims())
                 if {plan.better, plan.worse} <= rows
             ),
             examples=self._examples(out, prepared, measured),
