@@ -60,7 +60,7 @@ class HintVqaExperiment(TuningExperiment):
     coco: Path
     places: Path
     seeds: tuple[int, ...] = tuple(range(5))
-    # The issue of a table of texts: with ten points no base of this size would be tuned; see docs/log.md.
+    # Ten would be better, but no base of this size reached them; docs/log.md has the figures.
     least_gain: float = 5.0
     photos: VqaPhotos = field(default_factory=VqaPhotos)
     runs: dict[str, HintScale] = field(
