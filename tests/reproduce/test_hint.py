@@ -243,7 +243,7 @@ def test_claims_follow_the_numbers() -> None:
     assert verdicts["world: … those shuffled over regions"] == "undecided"
     same = section_claims(_scores(0.2), _scores(0.02))
     assert next(one for one in same if "as good as random" in one.text).verdict == "held"
-    assert {claim.source for claim in claims} == {"paper", rows.CRITIQUE}
+    assert {claim.source for claim in claims} == {"paper", rows.CRITIQUE, rows.OURS}
 
 
 def test_the_sweep_begins_with_the_run_without_hints() -> None:

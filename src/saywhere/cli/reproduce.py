@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from saywhere.reproduce.results import Results
 
 E = TypeVar("E", bound="Experiment")
+S = TypeVar("S")
 
 app = typer.Typer(
     help="Run a paper's experiments anew and write a report.", no_args_is_help=True, rich_markup_mode=None
@@ -40,6 +41,12 @@ Workers = Annotated[int, typer.Option(min=1, help="How many processes to use, ea
 def _seeded(experiment: E, seeds: int | None) -> E:
     """With so many seeds, if any number is given."""
     return experiment if seeds is None else replace(experiment, seeds=tuple(range(seeds)))
+
+
+def _given(scale: S, values: dict[str, Any]) -> S:
+    """With those values that are given."""
+    changed: S = replace(scale, **{name: value for name, value in values.items() if value is not None})  # type: ignore[type-var]
+    return changed
 
 
 def _run(experiment: Experiment, output: Path) -> Results:
@@ -86,8 +93,7 @@ def mitr(
     made = replace(made, left_out=tuple(leave_out or ()))
     given: dict[str, Any] = {"steps": steps, "batch": batch, "width": width, "heads": heads, "lr": lr, "beams": beams}
     given |= {"test": test, "hidden": hidden}
-    scale = replace(made.scale, **{name: value for name, value in given.items() if value is not None})
-    _run(_seeded(replace(made, scale=scale), seeds), output)
+    _run(_seeded(replace(made, scale=_given(made.scale, given)), seeds), output)
 
 
 @app.command()
@@ -166,8 +172,8 @@ def hint(
     made = HintExperiment.quick if quick else HintExperiment
     folder = None if coco is None else CocoFolder.of(coco)
     planned = made(workers=workers, show_photos=show_photos, coco=folder, left_out=tuple(leave_out or ()))
-    given = {name: value for name, value in {"base_steps": base_steps, "steps": steps}.items() if value is not None}
-    runs = {kind: replace(scale, **given) if kind.endswith("vqa") else scale for kind, scale in planned.runs.items()}
+    given = {"base_steps": base_steps, "steps": steps}
+    runs = {kind: _given(scale, given) if kind.endswith("vqa") else scale for kind, scale in planned.runs.items()}
     _write_study(_run(_seeded(replace(planned, runs=runs), seeds), output), output)
 
 
@@ -241,8 +247,7 @@ def scenes(
     from saywhere.reproduce.scenes import ScenesExperiment
 
     made = (ScenesExperiment.quick if quick else ScenesExperiment)(workers=workers)
-    given = {"steps": steps, "tuning": tuning, "batch": batch}
-    scale = replace(made.scale, **{name: value for name, value in given.items() if value is not None})
+    scale = _given(made.scale, {"steps": steps, "tuning": tuning, "batch": batch})
     world = made.world if test is None else replace(made.world, test=test)
     _run(_seeded(replace(made, scale=scale, world=world, left_out=tuple(leave_out or ())), seeds), output)
 

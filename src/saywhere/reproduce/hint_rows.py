@@ -102,11 +102,17 @@ CLAIMS = (
     ClaimPlan("Human hints are as good as random ones where priors change", PRIMARY, "random", HINT, CRITIQUE, _POINT),
     ClaimPlan("The loss regularises: training accuracy falls", _TRAINED, NONE, HINT, CRITIQUE),
 )
+OUR_CLAIMS = (
+    ClaimPlan("Balanced training helps where priors change: there is something to gain", PRIMARY, BALANCED, BASE, OURS),
+    ClaimPlan("HINT changes accuracy by less than a point where priors change", PRIMARY, HINT, NONE, OURS, _POINT),
+    ClaimPlan("… and so does HINT by gradient × input", PRIMARY, BY_INPUT, NONE, OURS, _POINT),
+    ClaimPlan("… and so do hints that mean nothing, random ones", PRIMARY, "random", NONE, OURS, _POINT),
+)
+"""What there is to gain; and, with the margin of the claims above, how little was gained where nothing helped."""
 FREE_VIEW_CLAIMS = (
     ClaimPlan("What a question is about teaches more than looks without it", PRIMARY, HINT, FREE_VIEW, OURS),
     ClaimPlan("… also by what answers rest on", BY_OCCLUSION, HINT, FREE_VIEW, OURS),
     ClaimPlan("Looks without a question help where priors change", PRIMARY, FREE_VIEW, NONE, OURS),
-    ClaimPlan("Balanced training helps where priors change: there is something to gain", PRIMARY, BALANCED, BASE, OURS),
 )
 CAPTION_CLAIMS = (
     ClaimPlan("HINT brings the gradients of visual words nearer to the things they name", RANKED, HINT, NONE),
@@ -140,7 +146,8 @@ def answer_tables(answers: Scoreboard, main: Sequence[str]) -> list[Table]:
     """Accuracy, with the blind table first, and what answers rest on."""
     section = answers.section
     has_pope = all(_POPE.name in one for (key, _), one in answers.scores.items() if key != BLIND)
-    accuracy = (*ACCURACY, *([_POPE] if has_pope else []))
+    asked = {name for one in answers.scores.values() for name in one}
+    accuracy = (*(column for column in ACCURACY if column.name in asked), *([_POPE] if has_pope else []))
     first = {
         key: {column.name: value for column, value in zip(ACCURACY, values, strict=False)}
         for key, values in _PAPER_ACCURACY.items()
@@ -183,7 +190,7 @@ def section_claims(answers: Scoreboard, captions: Scoreboard) -> list[Claim]:
 def answer_claims(answers: Scoreboard, place: str) -> list[Claim]:
     """Those about answers whose rows are there. place: which data they are about."""
     there = {key for key, _ in answers.scores}
-    plans = (*CLAIMS, *(FREE_VIEW_CLAIMS if FREE_VIEW in there else ()))
+    plans = (*CLAIMS, *OUR_CLAIMS, *(FREE_VIEW_CLAIMS if FREE_VIEW in there else ()))
     sides = {f"{place}: gradients": measures.TRUE_GRADIENTS, "attention": measures.TRUE_ATTENTION}
     truer = f"{place}: gradients are truer to the model than attention"
     return [

@@ -140,7 +140,8 @@ class TuningExperiment(TrainedExperiment[HintRow, dict[str, float]]):
                 if row.key != NONE:
                     weight = max(scale.weights, key=lambda w, key=row.key: scores[f"{key}-{w:g}"])  # type: ignore[misc]
                     best[row.key] = weight * factor[row.key]
-            save_measured({"development": scores, "weights": best}, folder / "weights.json")
+            chosen = {key: weight for key, weight in best.items() if key != NONE}
+            save_measured({"development": scores, "weights": chosen}, folder / "weights.json")
         return [
             row if not row.hint else replace(row, hint={"weight": best.get(row.key, best[HINT]), **row.hint})
             for row in rows

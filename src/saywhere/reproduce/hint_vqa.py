@@ -131,7 +131,7 @@ class HintVqaExperiment(TuningExperiment):
             settings=self._facts(out, questions),
             made_by={"data": questions.fingerprint},
             tables=tuple(answer_tables(answers, rows)),
-            claims=tuple(answer_claims(answers, "people")),
+            claims=tuple(answer_claims(answers, "people's questions")),
             remarks=(self.about_base(answers), *_LIMITS) if self.decides else _LIMITS,
             heats=tuple(examples),
         )
