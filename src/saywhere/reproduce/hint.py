@@ -132,12 +132,13 @@ class HintExperiment(TuningExperiment):
     def departures(self) -> list[Departure]:
         scale = self.runs[f"{WORLD} {VQA}"]
         photos = "; questions of a program about COCO photos" if self.coco is not None else ""
+        odds = f"; odds of {self.photos.odds:g} on photos" if self.coco is not None else ""
         return [
             Departure("questions", f"about drawn scenes{photos}", "VQA-CP v2 and VQA v2, asked by people"),
             Departure("human attention", "boxes of what a question is about", "VQA-HAT, drawn by people"),
             Departure("regions", "all things' true boxes, a small eye's features", "proposals of bottom-up attention"),
             Departure("network", f"UpDn of width {scale.width}, GELU", "UpDn as published"),
-            Departure("change of priors", f"{self.world.priors}; odds of {self.photos.odds:g} on photos", "VQA-CP's"),
+            Departure("change of priors", self.world.priors + odds, "VQA-CP's"),
             Departure("weight of HINT", f"one of {', '.join(f'{w:g}' for w in scale.weights)}, for each row", "1"),
             Departure("seeds", f"{len(self.seeds)}, of captioners at most {self.caption_seeds}", "not stated"),
         ]
