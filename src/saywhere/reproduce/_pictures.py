@@ -64,8 +64,9 @@ def _draw_group(axes: Axes, claims: Sequence[Claim], palette: Palette) -> None:
     for i, claim in enumerate(claims):
         colour, y = palette.verdicts[claim.verdict], i + 0.72
         mean, interval = difference(claim)
-        sign = ">" if claim.margin is None else "="
-        names = f"{shortened(claim.better, 44)} {sign} {shortened(claim.worse, 44)}{within(claim)}"
+        # The margin needs room, too.
+        sign, most = (">", 44) if claim.margin is None else ("=", 36)
+        names = f"{shortened(claim.better, most)} {sign} {shortened(claim.worse, most)}{within(claim)}"
         left: dict[str, Any] = {
             "transform": axes.get_yaxis_transform(),
             "zorder": 6,
