@@ -11,7 +11,8 @@ import pytest
 from PIL import Image
 
 from saywhere.build.base import BaseSettings, build_base, imagenet_names, plain, remember
-from saywhere.build.base_photos import PhotoSet, coco_set, flickr_set, held_out, look_at
+from saywhere.build.base_photos import PhotoSet, coco_set, flickr_set, look_at
+from saywhere.build.held_out import held_out
 from saywhere.build.region_texts import ClassBox
 from saywhere.core import Frame, InvalidValue, WholeImage
 from saywhere.models.patchioner.memory import MemoryBank

@@ -10,8 +10,8 @@ import pytest
 from PIL import Image
 
 from saywhere.build import coco_regions
-from saywhere.build.base_photos import held_out
 from saywhere.build.coco_regions import CocoFolder, box_importance, see_photos
+from saywhere.build.held_out import held_out
 from saywhere.core import InvalidFile
 from saywhere.models.region_features import RegionFeatures
 from saywhere.models.tagged_regions import TaggedRegions

@@ -8,9 +8,11 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+from saywhere.build.coco_regions import CocoFolder
 from saywhere.cli.reproduce import app
 from saywhere.reproduce.code_hash import changed_files, code_hashes
 from saywhere.reproduce.freshness import NO_HASH, kept_reports, mark_older, problems
+from saywhere.reproduce.hint import HintExperiment
 from saywhere.reproduce.report import write_report
 from saywhere.reproduce.results import Results, load_report, save_report
 
@@ -79,3 +81,17 @@ def test_code_is_followed_through_imports_but_not_into_drawing() -> None:
     code = code_hashes("saywhere.reproduce.mitr")
     assert {"models/mitr/cycle.py", "metrics/lbm.py", "world/pointer.py", "reproduce/claims.py"} <= set(code)
     assert not any(name.startswith(("plots/", "cli/", "studio/", "reproduce/_")) for name in code)
+
+
+def test_models_are_part_of_the_code_only_of_what_loads_them() -> None:
+    # Both know the package's version, but only one calls its `load`.
+    assert "loading.py" not in code_hashes("saywhere.reproduce.mitr")
+    assert "models/patchioner/seer_config.py" not in code_hashes("saywhere.reproduce.mitr")
+    assert "loading.py" in code_hashes("saywhere.build.coco_regions")
+
+
+def test_what_a_run_does_not_use_is_no_part_of_its_code() -> None:
+    world = HintExperiment()
+    assert "build/coco_regions.py" not in code_hashes("saywhere.reproduce.hint", world.unused())
+    photos = replace(world, coco=CocoFolder(Path("photos"), Path("boxes.json"), Path("captions.json")))
+    assert "build/coco_regions.py" in code_hashes("saywhere.reproduce.hint", photos.unused())

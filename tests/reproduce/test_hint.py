@@ -84,6 +84,14 @@ def test_a_run_with_other_settings_does_not_go_on_from_these_results(made: tuple
         replace(PLAN, seeds=(0, 1)).run(made[0], lambda what, done, total: None)
 
 
+def test_rows_are_left_out_and_captioners_learn_with_fewer_seeds(made: tuple[Path, Results]) -> None:
+    smaller = replace(PLAN, seeds=(0, 1), caption_seeds=1, left_out=("hint-3",))
+    jobs = smaller.jobs(made[0], lambda what, done, total: None)
+    assert {job.seed for job in jobs if job.group.endswith(VQA)} == {0, 1}
+    assert {job.seed for job in jobs if job.group.endswith(CAPTION)} == {0}
+    assert {row.key for row in (*rows.MAIN, *rows.SWEPT)} - {job.row.key for job in jobs} == {"hint-3"}
+
+
 def test_the_two_tests_ask_about_the_same_scenes_with_other_priors(made: tuple[Path, Results]) -> None:
     questions = Questions(made[0] / "world" / "data" / "questions")
     said = {}
@@ -235,7 +243,7 @@ def test_claims_follow_the_numbers() -> None:
     assert verdicts["world: … those shuffled over regions"] == "undecided"
     same = section_claims(_scores(0.2), _scores(0.02))
     assert next(one for one in same if "as good as random" in one.text).verdict == "held"
-    assert {claim.source for claim in claims} == {"paper", rows.CRITIQUE}
+    assert {claim.source for claim in claims} == {"paper", rows.CRITIQUE, rows.OURS}
 
 
 def test_the_sweep_begins_with_the_run_without_hints() -> None:

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from saywhere.build.base_photos import held_out
 from saywhere.build.coco_regions import CocoFolder
+from saywhere.build.held_out import held_out
 from saywhere.models.updown import Captions, Questions
 from saywhere.reproduce.hint_data import HintPhotos, prepare_hint_photos
 from tests.build.test_coco_regions import coco, quiet

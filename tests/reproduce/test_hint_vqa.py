@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from dataclasses import replace
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from saywhere.build.coco import FIELDS, KIND
-from saywhere.core import InvalidFile
+from saywhere.core import InvalidFile, UnknownName
 from saywhere.core.coco_classes import COCO_CLASSES
 from saywhere.models.answerer.data import PLACES_FIELDS
 from saywhere.models.region_features import REGIONS
@@ -27,7 +28,7 @@ from saywhere.store import Store, StoreWriter
 
 _PHOTOS, _SIZE, _SIDE = 240, 6, 4
 _DOG, _CAT = (0.0, 0.0, 0.5, 0.5), (0.5, 0.5, 1.0, 1.0)
-SCALE = VqaPhotos(directions=4, least_count=2)
+SCALE = VqaPhotos(odds=3.0, answer_types=("yes/no", "other"), directions=4, least_count=2)
 SMALL = HintScale(*(4, 2e-3, 2, 1e-3, 8, 8, 6, 0.0, (0.1, 0.3)), explained=10, faithful=5, trained=20)
 
 
@@ -111,6 +112,12 @@ def test_priors_turn_round_and_no_photo_is_on_two_sides(questions: Questions) ->
     assert questions.splits["balanced"] <= questions.splits["train"]
 
 
+def test_only_questions_with_answers_of_the_wanted_types_are_kept(stores: tuple[Path, Path], tmp_path: Path) -> None:
+    prepare_vqa_photos(tmp_path, *stores, replace(SCALE, answer_types=("other",)), quiet)
+    kept = Questions(tmp_path / "questions")
+    assert {one.answer_type for name in kept.splits for one in _split(kept, name)} == {"other"}
+
+
 def test_people_look_at_what_the_question_or_its_answer_names(questions: Questions) -> None:
     dogs = cats = 0
     for one in _split(questions, "changed"):
@@ -157,6 +164,15 @@ def test_windows_are_joined_and_things_have_the_state_of_the_windows_they_cover(
     assert seen.features[3:, _SIZE + 3].tolist() == [1.0] * 4
 
 
+def test_a_photo_on_which_nothing_was_found_has_its_windows_alone(stores: tuple[Path, Path], tmp_path: Path) -> None:
+    row = next(iter(Store(stores[1])))
+    told = np.array([0, *range(3, len(row["boxes"]))])
+    with StoreWriter(tmp_path / "places", REGIONS, PLACES_FIELDS, {}) as places:
+        places.add("1", regions=row["regions"][told], boxes=row["boxes"][told])
+    seen = PrincipalPlaces.of(Store(stores[1]), _SIZE)(Store(tmp_path / "places").by_key("1"))
+    assert len(seen) == 1 + (_SIDE // 2) ** 2
+
+
 def test_places_of_other_photos_are_refused(stores: tuple[Path, Path], tmp_path: Path) -> None:
     with StoreWriter(tmp_path / "places", REGIONS, PLACES_FIELDS, {}) as places:
         regions, boxes = _places(np.random.default_rng(0))
@@ -176,13 +192,15 @@ def test_the_report_has_every_row_and_its_claims_name_looks_without_a_question(
         photos=SCALE,
         runs={f"{SECTION} {VQA}": SMALL},
         least_gain=-100.0,
+        left_out=("permuted",),
         shown=2,
     )
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(HintVqaExperiment, "decides_from", 1)
         results = plan.run(tmp_path, quiet)
     accuracy, grounding = results.tables
-    names = [rows.CEILING_ROW.title, rows.BASE_ROW.title, *(row.title for row in HintVqaExperiment.tuned)]
+    kept = [row.title for row in HintVqaExperiment.tuned if row.key != "permuted"]
+    names = [rows.CEILING_ROW.title, rows.BASE_ROW.title, *kept]
     assert [row.name for row in accuracy.rows] == [rows.TITLES[rows.BLIND], *names]
     assert [row.name for row in grounding.rows] == names
     assert {claim.source for claim in results.claims} == {"paper", rows.CRITIQUE, rows.OURS}
@@ -193,3 +211,10 @@ def test_the_report_has_every_row_and_its_claims_name_looks_without_a_question(
     assert [[panel.title for panel in one.panels] for one in results.heats] == [["base", "HINT", "people"]] * 2
     assert all((tmp_path / one.photo).read_bytes().startswith(b"\xff\xd8") for one in results.heats)
     assert (tmp_path / "report.md").is_file()
+    assert any("gate of -100 points" in remark for remark in results.remarks)
+    assert not any("shuffled over regions" in claim.text for claim in results.claims)
+
+
+def test_rows_that_are_needed_are_not_left_out(stores: tuple[Path, Path]) -> None:
+    with pytest.raises(UnknownName, match="row to leave out 'hint'"):
+        HintVqaExperiment(coco=stores[0], places=stores[1], left_out=("hint",))

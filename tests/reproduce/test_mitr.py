@@ -10,13 +10,21 @@ import numpy as np
 import pytest
 
 from saywhere.build.prepare import prepare_narratives
-from saywhere.core import InvalidFile, MissingDependency, Narrative, Trace, Utterance
+from saywhere.core import (
+    InvalidFile,
+    InvalidValue,
+    MissingDependency,
+    Narrative,
+    Trace,
+    UnknownName,
+    Utterance,
+)
 from saywhere.models.mitr import RegionFeatures
 from saywhere.models.mitr.prepared import Prepared, split_of
 from saywhere.reproduce import caption_metrics, mitr_data
 from saywhere.reproduce.experiment import TrainingJob, run_job
 from saywhere.reproduce.eyes import all_names, patch_names
-from saywhere.reproduce.mitr import CLAIMS, ROWS, TABLES, MitrExperiment
+from saywhere.reproduce.mitr import CLAIMS, ROWS, TABLES, MitrExperiment, smaller_claims
 from saywhere.reproduce.mitr_data import MitrWorld, key_boxes, prepare_guided, prepare_world, regions_of
 from saywhere.reproduce.mitr_measure import MitrScale
 from saywhere.reproduce.results import Results
@@ -39,7 +47,8 @@ def test_everything_runs_and_an_interrupted_run_goes_on(tmp_path: Path, monkeypa
     said: list[str] = []
     results = TINY.run(tmp_path, lambda what, done, total: said.append(what))
     assert [table.number for table in results.tables] == [5, 2, 3]
-    assert {claim.text for claim in results.claims} == {plan.text for test, plan in CLAIMS if test != "guided"}
+    plans = [*CLAIMS, *smaller_claims()]
+    assert {claim.text for claim in results.claims} == {plan.text for test, plan in plans if test != "guided"}
     assert {"drawing and narrating scenes", "training", "scoring captions"} <= set(said)
     assert any("a Java runtime" in remark for remark in results.remarks)
     assert json.loads((tmp_path / "numbers.json").read_text())["seeds"] == [0]
@@ -53,6 +62,25 @@ def test_everything_runs_and_an_interrupted_run_goes_on(tmp_path: Path, monkeypa
     assert full.tables[:3] == results.tables
     assert (tmp_path / "runs" / "task12-0" / "measured.json").stat().st_mtime_ns == kept
     _check_guided(full, tmp_path)
+    (tmp_path / "plan.json").unlink()
+    fewer = replace(TINY, left_out=("task12-cycle-s", "task123-mask")).run(tmp_path, lambda *_: None)
+    assert not any("cycle_s" in row.name for table in fewer.tables for row in table.rows)
+    assert not any("cycle_s" in claim.text for claim in fewer.claims)
+    assert any(one.setting == "rows left out" for one in fewer.departures)
+    assert all(len(one.made) == 2 for one in fewer.examples)
+
+
+def test_rows_that_are_not_there_or_that_others_start_from_are_not_left_out() -> None:
+    with pytest.raises(UnknownName, match="row 'task4'"):
+        replace(TINY, left_out=("task4",))
+    with pytest.raises(InvalidValue, match="starts from it"):
+        replace(TINY, full=True, left_out=("task12-cycle-b",))
+
+
+def test_smaller_differences_are_claimed_by_the_papers_own() -> None:
+    margins = {plan.better: plan.margin for test, plan in smaller_claims() if test == "trace"}
+    assert margins["task1"] == pytest.approx(0.208 - 0.171)
+    assert "task1-seen" not in margins
 
 
 def _check_bounds(results: Results) -> None:
@@ -75,7 +103,7 @@ def test_a_quick_run_judges_nothing() -> None:
 def _check_guided(full: Results, out: Path) -> None:
     """Table 6 is there, its pre-trained row started from the row it names, and the claim about it is judged."""
     assert [table.number for table in full.tables] == [5, 2, 3, 6, 7, 8]
-    assert len(full.claims) == len(CLAIMS)
+    assert len(full.claims) == len([*CLAIMS, *smaller_claims()])
     table = full.tables[3]
     assert [row.paper.get("CIDEr") for row in table.rows] == [None, 1.746, 1.819]
     assert all("CIDEr" in row.scores[0] for row in table.rows)

@@ -14,7 +14,9 @@ from saywhere.core.coco_classes import COCO_CLASSES
 from saywhere.formats.trecs import TaggedNarration
 from saywhere.models.mitr import RegionFeatures
 from saywhere.models.mitr.prepared import Prepared
-from saywhere.models.region_features import view_regions
+from saywhere.models.prepared import REGION_FIELDS, region_row
+from saywhere.models.region_features import REGIONS, view_regions
+from saywhere.models.tagged_regions import TaggedRegions
 from saywhere.reproduce import caption_metrics, narrations
 from saywhere.reproduce.mitr_measure import MitrScale
 from saywhere.reproduce.narrations import (
@@ -26,6 +28,7 @@ from saywhere.reproduce.narrations import (
     pseudo_boxes,
     read_boxes,
 )
+from saywhere.store import StoreWriter
 from saywhere.vision import View
 
 CUP = COCO_CLASSES.index("cup")
@@ -86,6 +89,43 @@ def test_patches_are_joined_in_squares() -> None:
     np.testing.assert_allclose(regions.boxes_xyxy[1], [0.5, 0, 1, 0.5])
 
 
+def experiment(boxes: Path, folder: Path, **where: Path) -> NarrationsExperiment:
+    lines = {
+        "ids": [f"{i}_1" for i in range(80)],
+        "words": ["a cup on wood"] * 80,
+        "cleaned_tags": ["cup cup sky-other dining-table"] * 80,
+    }
+    for part, rows in lines.items():
+        (folder / f"val.{part}.txt").write_text("\n".join(rows))
+    return NarrationsExperiment(
+        ids=folder / "val.ids.txt",
+        boxes=boxes,
+        narrations=NarrationScale(size=3),
+        scale=MitrScale(steps=2, batch=4, width=8, heads=2, beams=2, test=5),
+        **where,
+    )
+
+
+def test_what_a_model_saw_already_is_used_and_named(boxes: Path, tmp_path: Path) -> None:
+    rng = np.random.default_rng(1)
+    with StoreWriter(tmp_path / "seen", REGIONS, REGION_FIELDS, {"model": "saywhere-base"}) as writer:
+        for i in range(79):
+            image = TaggedRegions(rng.random((3, 6)), [(0, 0, 1, 1), (0, 0, 0.5, 1), (0.5, 0, 1, 1)])
+            writer.add(f"{i:012d}", **region_row(image))
+    planned = experiment(boxes, tmp_path, features=tmp_path / "seen")
+    [job] = planned.jobs(tmp_path / "out", lambda *_: None)
+    prepared = Prepared(job.data)
+    # The last narration's photo was not seen.
+    assert sum(len(prepared.split(name)) for name in ("train", "validation", "test")) == 79
+    assert len(prepared.split("train")[0].image) == 3
+    assert any(one.here == "places that saywhere-base sees" for one in planned.departures())
+
+
+def test_narrations_need_photos_or_features(boxes: Path, tmp_path: Path) -> None:
+    with pytest.raises(InvalidValue, match="neither photos nor features"):
+        experiment(boxes, tmp_path).jobs(tmp_path / "out", lambda *_: None)
+
+
 def test_the_whole_experiment_runs(boxes: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def no_java() -> None:
         raise MissingDependency("a Java runtime", "METEOR", "install one")
@@ -104,22 +144,7 @@ def test_the_whole_experiment_runs(boxes: Path, tmp_path: Path, monkeypatch: pyt
     monkeypatch.setattr(caption_metrics, "MeteorTool", no_java)
     monkeypatch.setattr(narrations, "open_encoder", lambda name, px: "an encoder that sees noise")
     monkeypatch.setattr(narrations, "extract", lambda photos, out, encoder, progress: Seen(seen))
-    stem = tmp_path / "val"
-    lines = {
-        "ids": [f"{i}_1" for i in range(80)],
-        "words": ["a cup on wood"] * 80,
-        "cleaned_tags": ["cup cup sky-other dining-table"] * 80,
-    }
-    for part, rows in lines.items():
-        stem.with_name(f"val.{part}.txt").write_text("\n".join(rows))
-    experiment = NarrationsExperiment(
-        ids=stem.with_name("val.ids.txt"),
-        boxes=boxes,
-        photos=photos,
-        narrations=NarrationScale(size=3),
-        scale=MitrScale(steps=2, batch=4, width=8, heads=2, beams=2, test=5),
-    )
-    results = experiment.run(tmp_path / "out", lambda *_: None)
+    results = experiment(boxes, tmp_path, photos=photos).run(tmp_path / "out", lambda *_: None)
     assert [row.name for row in results.tables[0].rows][-1] == "MITR, Task 1 + 2 + 3"
     assert len(results.claims) == 4
     assert "pseudo-trace" in (tmp_path / "out" / "report.md").read_text()

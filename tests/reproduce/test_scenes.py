@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from saywhere.core import InvalidFile
+from saywhere.core import InvalidFile, UnknownName
 from saywhere.explain import probing
 from saywhere.models.oscar import LevelCaptions
 from saywhere.models.search import Written
@@ -93,6 +94,19 @@ def test_the_report_has_the_papers_figures_and_examples_of_both_levels(made: tup
     assert "Fig. 4" in text
 
 
+def test_rows_can_be_left_out_and_their_claims_with_them(made: tuple[Path, Results], tmp_path: Path) -> None:
+    shutil.copytree(made[0] / "data", tmp_path / "data")
+    for key in (BEFORE, AFTER, LONGER):
+        shutil.copytree(made[0] / "runs" / f"{key}-0", tmp_path / "runs" / f"{key}-0")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ScenesExperiment, "decides_from", 1)
+        results = replace(PLAN, left_out=(ALL_LEVELS, SCRATCH)).run(tmp_path, quiet)
+    assert len(results.claims) == len(made[1].claims) - 1
+    assert not any("captions of scenes alone" in row.name for table in results.tables for row in table.rows)
+    with pytest.raises(UnknownName, match="row to leave out 'longer'"):
+        replace(PLAN, left_out=(LONGER,))
+
+
 def test_both_networks_are_kept_and_the_one_for_all_levels_can_be_asked_at_each(made: tuple[Path, Results]) -> None:
     from saywhere.models.oscar import Oscar
 
@@ -158,8 +172,9 @@ def test_naming_counts_what_is_there_and_what_people_tell(made: tuple[Path, Resu
     perfect = object_scores(told, test)
     assert perfect[measures.RECALL.name] == 100
     assert perfect[measures.NAMING.name] == 100
-    half = {one: Written(f"a {test.image(one).tags[0]} and an airplane", -0.1, ()) for one in test.ids}
-    with_planes = sum("airplane" in test.image(one).tags for one in test.ids)
+    # What is there counts, even where the detector missed it.
+    half = {one: Written(f"a {test.things[one][0]} and an airplane", -0.1, ()) for one in test.ids}
+    with_planes = sum("airplane" in test.things[one] for one in test.ids)
     expected = 100 * (len(test.ids) + with_planes) / (2 * len(test.ids))
     assert object_scores(half, test)[measures.NAMING.name] == pytest.approx(expected, abs=1)
 
@@ -204,7 +219,8 @@ def test_the_place_that_a_caption_names(text: str, place: str | None) -> None:
 
 def test_regions_lie_near_their_tags_and_windows_cover_the_picture() -> None:
     scene = make_scene(5, 3, 64)
-    image = tagged_regions(WorldRegionEye(8).eval(), scene, 5)
+    certain = ScenesWorld(seed=5, missed=0, misnamed=0)
+    image = tagged_regions(WorldRegionEye(8).eval(), scene, certain)
     things = len(image.tags)
     assert things == len(scene.objects)
     assert len(image.features) == things + 9
@@ -214,7 +230,24 @@ def test_regions_lie_near_their_tags_and_windows_cover_the_picture() -> None:
     assert image.boxes_xyxy[things:].max() == pytest.approx(1)
     areas = [scene_area(box) for box in image.tag_boxes_xyxy]
     assert all(math.isfinite(area) and area > 0 for area in areas)
-    np.testing.assert_array_equal(tagged_regions(WorldRegionEye(8).eval(), scene, 5).boxes_xyxy, image.boxes_xyxy)
+    again = tagged_regions(WorldRegionEye(8).eval(), scene, certain)
+    np.testing.assert_array_equal(again.boxes_xyxy, image.boxes_xyxy)
+
+
+def test_tags_and_regions_are_missed_apart_and_tags_are_misnamed() -> None:
+    eye, world = WorldRegionEye(8).eval(), ScenesWorld(seed=5, missed=0.3, misnamed=0.15)
+    things = tags = regions = right = 0
+    for scene in (make_scene(5, index, 32) for index in range(60)):
+        image = tagged_regions(eye, scene, world)
+        true = {scene.things[i].box_xyxy: scene.things[i].kind for i in scene.objects}
+        things, tags, regions = things + len(true), tags + len(image.tags), regions + len(image) - 9
+        assert image.tag_boxes_xyxy is not None
+        placed = zip(image.tags, image.tag_boxes_xyxy, strict=True)
+        right += sum(any(kind == tag and np.allclose(box, at) for at, kind in true.items()) for tag, box in placed)
+    assert tags / things == pytest.approx(0.7, abs=0.08)
+    assert regions / things == pytest.approx(0.7, abs=0.08)
+    assert tags != regions
+    assert right / tags == pytest.approx(0.85, abs=0.08)
 
 
 def scene_area(box: np.ndarray) -> float:

@@ -23,7 +23,8 @@ import numpy as np
 import torch
 
 from saywhere.atomic import write_atomic
-from saywhere.build.base_photos import PhotoSet, coco_set, flickr_set, held_out, look_at, look_at_boxes
+from saywhere.build.base_photos import PhotoSet, coco_set, flickr_set, look_at, look_at_boxes
+from saywhere.build.held_out import held_out
 from saywhere.build.memory import folded
 from saywhere.build.region_texts import ClassBox, box_names, read_class_boxes
 from saywhere.core import InvalidValue

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from importlib.resources import files
 from pathlib import Path
 
 import numpy as np
@@ -60,11 +59,6 @@ def flickr_set(photos: Path, tokens: Path, weight: float = 1.0) -> PhotoSet:
         name, _, caption = line.partition("\t")
         told.setdefault(name.partition(".")[0], []).append(caption)
     return PhotoSet(tuple(path for path in sorted(photos.iterdir()) if path.stem in told), told, weight)
-
-
-def held_out(which: str) -> frozenset[str]:
-    """Names of the COCO photos that nothing learns from: "test" (500) or "validation" (250)."""
-    return frozenset((files("saywhere.build") / f"{which}_photos.txt").read_text(encoding="utf-8").split())
 
 
 def look_at(

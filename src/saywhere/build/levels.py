@@ -19,7 +19,8 @@ import numpy as np
 
 from saywhere.atomic import write_atomic
 from saywhere.build.base import kept_vectors
-from saywhere.build.base_photos import PhotoSet, coco_set, flickr_set, held_out
+from saywhere.build.base_photos import PhotoSet, coco_set, flickr_set
+from saywhere.build.held_out import held_out
 from saywhere.build.levels_data import (
     OBJECT,
     Drawn,

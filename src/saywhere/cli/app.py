@@ -38,6 +38,7 @@ from saywhere.cli import (
     reproduce,
     riln,
     score,
+    score_photos,
     score_places,
     seeing,
     study,
@@ -80,6 +81,7 @@ app.add_typer(database.app, name="database")
 app.add_typer(data.app, name="data")
 score.app.command("referring")(score_places.referring)
 score.app.command("regions")(score_places.regions)
+score.app.command("photo-captions")(score_photos.photo_captions)
 app.add_typer(video.app, name="video")
 app.add_typer(score.app, name="score")
 app.add_typer(world.app, name="world")

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from saywhere.reproduce.results import Results
 
 E = TypeVar("E", bound="Experiment")
+S = TypeVar("S")
 
 app = typer.Typer(
     help="Run a paper's experiments anew and write a report.", no_args_is_help=True, rich_markup_mode=None
@@ -30,12 +31,22 @@ Quick = Annotated[
     bool, typer.Option("--quick", help="Run everything in a few minutes with one seed: a check, not a result.")
 ]
 Seeds = Annotated[int | None, typer.Option(min=1, help="How many seeds each row learns with.")]
+LeaveOut = Annotated[
+    list[str] | None,
+    typer.Option(help="Key of a row not to train, so that others can learn longer; may be given several times."),
+]
 Workers = Annotated[int, typer.Option(min=1, help="How many processes to use, each with one thread.")]
 
 
 def _seeded(experiment: E, seeds: int | None) -> E:
     """With so many seeds, if any number is given."""
     return experiment if seeds is None else replace(experiment, seeds=tuple(range(seeds)))
+
+
+def _given(scale: S, values: dict[str, Any]) -> S:
+    """With those values that are given."""
+    changed: S = replace(scale, **{name: value for name, value in values.items() if value is not None})  # type: ignore[type-var]
+    return changed
 
 
 def _run(experiment: Experiment, output: Path) -> Results:
@@ -70,6 +81,7 @@ def mitr(
     hidden: Annotated[
         float | None, typer.Option(min=0, max=1, help="Share of the boxes before that Task 1 does not see.")
     ] = None,
+    leave_out: LeaveOut = None,
 ) -> None:
     """MITR's Tables 2, 3 and 5 (with --full also 6, 7 and 8) in the simulated world, with a verdict for each claim.
 
@@ -78,27 +90,33 @@ def mitr(
     from saywhere.reproduce.mitr import MitrExperiment
 
     made = (MitrExperiment.quick if quick else MitrExperiment)(workers=workers, full=full, data=data)
+    made = replace(made, left_out=tuple(leave_out or ()))
     given: dict[str, Any] = {"steps": steps, "batch": batch, "width": width, "heads": heads, "lr": lr, "beams": beams}
     given |= {"test": test, "hidden": hidden}
-    scale = replace(made.scale, **{name: value for name, value in given.items() if value is not None})
-    _run(_seeded(replace(made, scale=scale), seeds), output)
+    _run(_seeded(replace(made, scale=_given(made.scale, given)), seeds), output)
 
 
 @app.command()
 def narrations(
     ids: Annotated[Path, typer.Argument(help="The ids file of tagged narrations (TReCS).", show_default=False)],
     boxes: Annotated[Path, typer.Option(help="Boxes as JSON: image → [[class, cx, cy, w, h], …] in fractions.")],
-    photos: Annotated[Path, typer.Option(help="Folder with the photos.")],
+    photos: Annotated[Path | None, typer.Option(help="Folder with the photos.")] = None,
+    features: Annotated[
+        Path | None, typer.Option(help="What was seen in the photos already, as a store or any file of features.")
+    ] = None,
     output: Out = Path("out/narrations"),
     seeds: Annotated[
         int, typer.Option(min=1, help="How many seeds to train; about ten minutes each on two cores.")
     ] = 1,
+    steps: Annotated[int | None, typer.Option(min=1, help="How many steps each learns.")] = None,
+    workers: Annotated[int, typer.Option(min=0, help="How many processes to use; 0 trains in this one.")] = 0,
 ) -> None:
     """MITR on real narrations whose words carry a tag, with pseudo-traces made of the tags' boxes."""
     from saywhere.reproduce.narrations import NarrationsExperiment
 
-    experiment = NarrationsExperiment(ids=ids, boxes=boxes, photos=photos, seeds=tuple(range(seeds)))
-    for row in _run(experiment, output).tables[0].rows:
+    planned = NarrationsExperiment(ids=ids, boxes=boxes, photos=photos, features=features, workers=workers)
+    scale = planned.scale if steps is None else replace(planned.scale, steps=steps)
+    for row in _run(_seeded(replace(planned, scale=scale), seeds), output).tables[0].rows:
         out.print(f"LBM (k=0) {row.mean('LBM (k=0)'):.4f}  {row.name}", markup=False)
 
 
@@ -162,6 +180,9 @@ def hint(
     ] = None,
     workers: Workers = 2,
     seeds: Seeds = None,
+    leave_out: LeaveOut = None,
+    base_steps: Annotated[int | None, typer.Option(min=1, help="Steps of the base that answers questions.")] = None,
+    steps: Annotated[int | None, typer.Option(min=1, help="Steps of tuning it.")] = None,
     show_photos: Annotated[
         bool, typer.Option(help="Show photographs in the report. Leave them out to publish it.")
     ] = True,
@@ -176,8 +197,10 @@ def hint(
 
     made = HintExperiment.quick if quick else HintExperiment
     folder = None if coco is None else CocoFolder.of(coco)
-    planned = made(workers=workers, show_photos=show_photos, coco=folder)
-    _write_study(_run(_seeded(planned, seeds), output), output)
+    planned = made(workers=workers, show_photos=show_photos, coco=folder, left_out=tuple(leave_out or ()))
+    given = {"base_steps": base_steps, "steps": steps}
+    runs = {kind: _given(scale, given) if kind.endswith("vqa") else scale for kind, scale in planned.runs.items()}
+    _write_study(_run(_seeded(replace(planned, runs=runs), seeds), output), output)
 
 
 @app.command("hint-vqa")
@@ -190,6 +213,7 @@ def hint_vqa(
     quick: Quick = False,
     workers: Workers = 2,
     seeds: Seeds = None,
+    leave_out: LeaveOut = None,
     show_photos: Annotated[
         bool, typer.Option(help="Show photographs in the report. Leave them out to publish it.")
     ] = True,
@@ -201,7 +225,7 @@ def hint_vqa(
     from saywhere.reproduce.hint_vqa import HintVqaExperiment
 
     made = HintVqaExperiment.quick if quick else HintVqaExperiment
-    planned = made(coco=coco, places=places, workers=workers)
+    planned = made(coco=coco, places=places, workers=workers, left_out=tuple(leave_out or ()))
     _run(_seeded(planned if show_photos else replace(planned, shown=0), seeds), output)
 
 
@@ -231,15 +255,27 @@ def _write_study(results: Results, output: Path) -> None:
 
 
 @app.command()
-def scenes(output: Out = Path("out/scenes"), quick: Quick = False, workers: Workers = 2, seeds: Seeds = None) -> None:
+def scenes(
+    output: Out = Path("out/scenes"),
+    quick: Quick = False,
+    workers: Workers = 2,
+    seeds: Seeds = None,
+    steps: Annotated[int | None, typer.Option(min=1, help="Steps of captions of objects.")] = None,
+    tuning: Annotated[int | None, typer.Option(min=1, help="Steps of what comes after.")] = None,
+    batch: Annotated[int | None, typer.Option(min=1, help="How many captions a step learns from.")] = None,
+    test: Annotated[int | None, typer.Option(min=1, help="How many images to test on.")] = None,
+    leave_out: LeaveOut = None,
+) -> None:
     """Captions of objects, then of scenes, in the simulated world: attention, ablation and probes before and after.
 
     What is done already in the output folder is not done again, so an interrupted run goes on where it was.
     """
     from saywhere.reproduce.scenes import ScenesExperiment
 
-    made = ScenesExperiment.quick if quick else ScenesExperiment
-    _run(_seeded(made(workers=workers), seeds), output)
+    made = (ScenesExperiment.quick if quick else ScenesExperiment)(workers=workers)
+    scale = _given(made.scale, {"steps": steps, "tuning": tuning, "batch": batch})
+    world = made.world if test is None else replace(made.world, test=test)
+    _run(_seeded(replace(made, scale=scale, world=world, left_out=tuple(leave_out or ())), seeds), output)
 
 
 @app.command()

@@ -41,12 +41,9 @@ def captions(
     """
     from saywhere.metrics import caption_scores
 
-    said = _texts(predicted)
-    several = next((key for key, texts in said.items() if len(texts) > 1), None)
-    if several is not None:
-        raise InvalidFile(predicted, f"holds {len(said[several])} captions for image {several}; one is scored")
+    said = said_of(predicted)
     names = tuple(name.strip().replace("-", "_") for name in metrics.split(",") if name.strip())
-    scores = caption_scores({key: texts[0] for key, texts in said.items()}, _texts(references), names)
+    scores = caption_scores(said, texts_of(references), names)
     report_scores(
         {"captions": len(said), **scores["corpus"]}, output, [predicted, references], per_item=scores["per_item"]
     )
@@ -208,7 +205,16 @@ def _grey(path: Path) -> Any:
         raise InvalidFile(path, f"cannot be read as an image: {error}") from error
 
 
-def _texts(path: Path) -> dict[str, list[str]]:
+def said_of(path: Path) -> dict[str, str]:
+    """Image id → the one caption of it, from any format that holds them."""
+    said = texts_of(path)
+    several = next((key for key, texts in said.items() if len(texts) > 1), None)
+    if several is not None:
+        raise InvalidFile(path, f"holds {len(said[several])} captions for image {several}; one is scored")
+    return {key: texts[0] for key, texts in said.items()}
+
+
+def texts_of(path: Path) -> dict[str, list[str]]:
     """Image id → captions, from any format that holds them or from a plain JSON object."""
     try:
         kind = format_of(path, None)

@@ -22,6 +22,7 @@ from saywhere.metrics.captions import (
 )
 from saywhere.metrics.dense import DenseMAP, DenseScores, DetectedRegions, TrueRegions, dense_map
 from saywhere.metrics.lbm import LBM, lbm, lbm_many, located_boxes
+from saywhere.metrics.photo_captions import PhotoCaptionScores, photo_caption_scores
 from saywhere.metrics.ranking import (
     RBO,
     AverageOverlap,
@@ -77,6 +78,7 @@ __all__ = [
     "GIoU",
     "IoUAt",
     "Meteor",
+    "PhotoCaptionScores",
     "PrecisionAt",
     "RankBiasedOverlap",
     "ReferringScores",
@@ -110,6 +112,7 @@ __all__ = [
     "normalise_answer",
     "nss",
     "paired_box_iou",
+    "photo_caption_scores",
     "points_into",
     "precision_at",
     "ptb_words",

@@ -22,6 +22,7 @@ NOTHING = "–"
 PAPER_ROW = "the paper, on its own data"
 """Name of the paper's row of a sweep."""
 SYMBOLS = {"held": "✓", "not held": "✗", "undecided": "?"}
+_EQUAL = 1e-9
 _FEWEST_DIGITS, _MOST_DIGITS = 3, 6
 _LONGEST_FACT = 60
 _Item = TypeVar("_Item")
@@ -137,7 +138,10 @@ def _finite(row: ModelRow, measure: str) -> list[float]:
 
 
 def _spread(values: Sequence[float], digits: int) -> str:
-    return number(float(np.std(values, ddof=1)), digits) if len(values) > 1 else ""
+    """Over seeds; nothing for rows that are the same for each, such as bounds."""
+    if len(values) < 2 or np.ptp(values) <= _EQUAL * max(1.0, abs(values[0])):
+        return ""
+    return number(float(np.std(values, ddof=1)), digits)
 
 
 def _best(values: Sequence[float], lower_is_better: bool) -> list[bool]:

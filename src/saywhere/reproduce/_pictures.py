@@ -14,7 +14,7 @@ from saywhere.core.types import Floats
 from saywhere.plots.palette import LEGEND_LINE_IN, Palette, add_sample, decorate, legend_spots, line_styles
 from saywhere.plots.sheet import MARGIN_IN, Rect, add_axes, font_settings, new_sheet, wrap, write
 from saywhere.plots.text import drawable, shortened
-from saywhere.reproduce._cells import PAPER_ROW, SYMBOLS, difference, has_interval, mean_difference
+from saywhere.reproduce._cells import PAPER_ROW, SYMBOLS, difference, has_interval, mean_difference, within
 from saywhere.reproduce.claims import Claim
 from saywhere.reproduce.results import Sweep
 
@@ -64,7 +64,9 @@ def _draw_group(axes: Axes, claims: Sequence[Claim], palette: Palette) -> None:
     for i, claim in enumerate(claims):
         colour, y = palette.verdicts[claim.verdict], i + 0.72
         mean, interval = difference(claim)
-        names = f"{shortened(claim.better, 44)} > {shortened(claim.worse, 44)}"
+        # The margin needs room, too.
+        sign, most = (">", 44) if claim.margin is None else ("=", 36)
+        names = f"{shortened(claim.better, most)} {sign} {shortened(claim.worse, most)}{within(claim)}"
         left: dict[str, Any] = {
             "transform": axes.get_yaxis_transform(),
             "zorder": 6,

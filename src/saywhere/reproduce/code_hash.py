@@ -6,7 +6,7 @@ import ast
 import hashlib
 import io
 import tokenize
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from functools import lru_cache
 from pathlib import Path
 
@@ -17,10 +17,11 @@ _ROOT = Path(saywhere.__file__).parent
 _APART = ("plots", "cli", "studio", "reproduce._", "reproduce.report", "reproduce.code_hash")
 
 
-def code_hashes(module: str) -> dict[str, str]:
+def code_hashes(module: str, unused: Collection[str] = ()) -> dict[str, str]:
     """Of a module and every module of saywhere that it imports, itself or through others: path in the package → hash.
 
-    Comments, docstrings and empty lines do not count. Code that only draws or is only a command is left out.
+    Comments, docstrings and empty lines do not count. Code that only draws or is only a command is left out. unused:
+    modules that are imported but had no part in this run; neither have those that they alone import.
 
     >>> "reproduce/decisions.py" in code_hashes("saywhere.reproduce.claims")
     True
@@ -33,7 +34,11 @@ def code_hashes(module: str) -> dict[str, str]:
         if name not in found:
             source = path.read_text(encoding="utf-8")
             found[name] = _hash(source)
-            waiting += [one for one in _imported(ast.parse(source)) if not _is_apart(one)]
+            tree = ast.parse(source)
+            if path == _ROOT / "__init__.py":
+                # What its functions import, such as every model for `load`, is used by those who call them.
+                tree = _without_functions(tree)
+            waiting += [one for one in (*_imported(tree), *_called(tree)) if not _is_apart(one) and one not in unused]
     return dict(sorted(found.items()))
 
 
@@ -74,6 +79,30 @@ def _imported(tree: ast.AST) -> Iterator[str]:
             yield from (f"{base}.{alias.name}" for alias in node.names if _is_module(f"{base}.{alias.name}"))
         else:
             yield from _imported(node)
+
+
+def _without_functions(tree: ast.Module) -> ast.Module:
+    kept = [node for node in tree.body if not isinstance(node, ast.FunctionDef)]
+    return ast.Module(kept, tree.type_ignores)
+
+
+def _called(tree: ast.Module) -> Iterator[str]:
+    """Modules behind `saywhere.name`, of the names that a file uses: those that its function of this name imports."""
+    used = {
+        node.attr
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "saywhere"
+    }
+    used |= {
+        alias.name
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom) and node.module == "saywhere"
+        for alias in node.names
+    }
+    for node in ast.parse((_ROOT / "__init__.py").read_text(encoding="utf-8")).body:
+        if isinstance(node, ast.FunctionDef) and node.name in used:
+            yield from _imported(node)
+    yield from (f"saywhere.{name}" for name in used if _is_module(f"saywhere.{name}"))
 
 
 def _is_module(name: str) -> bool:

@@ -63,6 +63,10 @@ class Experiment(ABC):
         """Every setting that is not the paper's."""
         return []
 
+    def unused(self) -> tuple[str, ...]:
+        """Modules that are imported but have no part in this run, so that a report outlives a change of theirs."""
+        return ()
+
     @abstractmethod
     def results(self, out: Path, progress: Progress) -> Results:
         """Do everything that is not done yet in the folder, and compare."""
@@ -91,7 +95,7 @@ class Experiment(ABC):
     def _code(self) -> dict[str, str]:
         """Of an experiment that somebody wrote elsewhere, what it uses of ours."""
         module = type(self).__module__
-        return code_hashes(module if module.startswith("saywhere.") else Experiment.__module__)
+        return code_hashes(module if module.startswith("saywhere.") else Experiment.__module__, self.unused())
 
 
 def keep_settings(out: Path, settings: Mapping[str, Any]) -> None:

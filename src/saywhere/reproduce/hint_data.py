@@ -15,10 +15,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from saywhere.build.base_photos import held_out
 from saywhere.build.box_questions import BoxQuestion, ask, from_pope
 from saywhere.build.changing_priors import CHANGED, PriorSettings, asked_of, split_by_priors
 from saywhere.build.coco_regions import CocoFolder, box_importance, read_captions, see_photos
+from saywhere.build.held_out import held_out
 from saywhere.build.photo_boxes import PhotoBoxes, read_photo_boxes
 from saywhere.core import InvalidValue
 from saywhere.core.types import Progress

@@ -61,7 +61,7 @@ SWEPT = tuple(
     for percent in SWEEP_PERCENT
     if percent != HINT_PERCENT
 )
-CAPTIONING = tuple(row for row in MAIN if row.key in (BASE, NONE, ALIGNED, HINT, BY_INPUT, "random"))
+CAPTIONING = tuple(row for row in MAIN if row.key in (BASE, NONE, HINT, BY_INPUT, "random"))
 ROWS = {row.key: row for row in (*MAIN, *SWEPT)}
 TITLES = {BLIND: "blind: the commonest answer to the question's text"} | {
     row.key: row.title for row in (*ROWS.values(), FREE_VIEW_ROW)
@@ -102,11 +102,17 @@ CLAIMS = (
     ClaimPlan("Human hints are as good as random ones where priors change", PRIMARY, "random", HINT, CRITIQUE, _POINT),
     ClaimPlan("The loss regularises: training accuracy falls", _TRAINED, NONE, HINT, CRITIQUE),
 )
+OUR_CLAIMS = (
+    ClaimPlan("Balanced training helps where priors change: there is something to gain", PRIMARY, BALANCED, BASE, OURS),
+    ClaimPlan("HINT changes accuracy by less than a point where priors change", PRIMARY, HINT, NONE, OURS, _POINT),
+    ClaimPlan("… and so does HINT by gradient × input", PRIMARY, BY_INPUT, NONE, OURS, _POINT),
+    ClaimPlan("… and so do hints that mean nothing, random ones", PRIMARY, "random", NONE, OURS, _POINT),
+)
+"""What there is to gain; and, with the margin of the claims above, how little was gained where nothing helped."""
 FREE_VIEW_CLAIMS = (
     ClaimPlan("What a question is about teaches more than looks without it", PRIMARY, HINT, FREE_VIEW, OURS),
     ClaimPlan("… also by what answers rest on", BY_OCCLUSION, HINT, FREE_VIEW, OURS),
     ClaimPlan("Looks without a question help where priors change", PRIMARY, FREE_VIEW, NONE, OURS),
-    ClaimPlan("Balanced training helps where priors change: there is something to gain", PRIMARY, BALANCED, BASE, OURS),
 )
 CAPTION_CLAIMS = (
     ClaimPlan("HINT brings the gradients of visual words nearer to the things they name", RANKED, HINT, NONE),
@@ -118,24 +124,30 @@ CAPTION_CLAIMS = (
 def section_tables(answers: Scoreboard, captions: Scoreboard) -> list[Table]:
     """Accuracy, grounding and, apart, the amount of hints; then captions."""
     section = answers.section
-    main = [row.key for row in MAIN if (row.key, answers.seeds[0]) in answers.scores]
-    swept = [NONE, *sorted((HINT, *(row.key for row in SWEPT)), key=lambda key: float(ROWS[key].hint["share"]))]
+    main = _there(MAIN, answers)
+    swept = [NONE, *sorted((HINT, *_there(SWEPT, answers)), key=lambda key: float(ROWS[key].hint["share"]))]
     amounts = (PRIMARY, _CHANGED, _SAME, _TRAINED, RANKED, BY_OCCLUSION)
     return [
         *answer_tables(answers, main),
         answers.table(0, f"more or fewer hints, in {section}", amounts, swept),
         captions.table(
             *(0, f"captions and their visual words, in {section}", measures.CAPTION_MEASURES),
-            *([row.key for row in CAPTIONING], _PAPER_CAPTIONS),
+            *(_there(CAPTIONING, captions), _PAPER_CAPTIONS),
         ),
     ]
+
+
+def _there(rows: Sequence[HintRow], board: Scoreboard) -> list[str]:
+    """Keys of the rows that were trained."""
+    return [row.key for row in rows if (row.key, board.seeds[0]) in board.scores]
 
 
 def answer_tables(answers: Scoreboard, main: Sequence[str]) -> list[Table]:
     """Accuracy, with the blind table first, and what answers rest on."""
     section = answers.section
     has_pope = all(_POPE.name in one for (key, _), one in answers.scores.items() if key != BLIND)
-    accuracy = (*ACCURACY, *([_POPE] if has_pope else []))
+    asked = {name for one in answers.scores.values() for name in one}
+    accuracy = (*(column for column in ACCURACY if column.name in asked), *([_POPE] if has_pope else []))
     first = {
         key: {column.name: value for column, value in zip(ACCURACY, values, strict=False)}
         for key, values in _PAPER_ACCURACY.items()
@@ -148,7 +160,9 @@ def answer_tables(answers: Scoreboard, main: Sequence[str]) -> list[Table]:
 
 def section_sweeps(answers: Scoreboard) -> list[Sweep]:
     """Accuracy on changed priors and agreement with people over the share of training questions with hints."""
-    amounts = {0.0: NONE, HINT_PERCENT: HINT} | {100 * float(row.hint["share"]): row.key for row in SWEPT}
+    amounts = {0.0: NONE, HINT_PERCENT: HINT} | {
+        100 * float(ROWS[key].hint["share"]): key for key in _there(SWEPT, answers)
+    }
     sweeps = []
     for measure, title, paper in (
         (PRIMARY, "accuracy where priors change", _PAPER_SWEEP),
@@ -176,7 +190,7 @@ def section_claims(answers: Scoreboard, captions: Scoreboard) -> list[Claim]:
 def answer_claims(answers: Scoreboard, place: str) -> list[Claim]:
     """Those about answers whose rows are there. place: which data they are about."""
     there = {key for key, _ in answers.scores}
-    plans = (*CLAIMS, *(FREE_VIEW_CLAIMS if FREE_VIEW in there else ()))
+    plans = (*CLAIMS, *OUR_CLAIMS, *(FREE_VIEW_CLAIMS if FREE_VIEW in there else ()))
     sides = {f"{place}: gradients": measures.TRUE_GRADIENTS, "attention": measures.TRUE_ATTENTION}
     truer = f"{place}: gradients are truer to the model than attention"
     return [

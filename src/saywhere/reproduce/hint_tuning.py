@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
-from saywhere.core.errors import InvalidValue
+from saywhere.core.errors import InvalidValue, UnknownName
 from saywhere.core.types import Progress
 from saywhere.learn import load_run
 from saywhere.models.updown import Questions
@@ -23,11 +23,24 @@ from saywhere.reproduce.experiment import (
 )
 from saywhere.reproduce.hint_data import DEVELOPMENT
 from saywhere.reproduce.hint_measure import PRIMARY, blind_measures
-from saywhere.reproduce.hint_rows import BASE, BASE_ROW, HINT, NONE, TUNED, HintRow
+from saywhere.reproduce.hint_rows import (
+    BASE,
+    BASE_ROW,
+    BLIND,
+    BY_INPUT,
+    FREE_VIEW_ROW,
+    HINT,
+    NONE,
+    ROWS,
+    TUNED,
+    HintRow,
+)
 from saywhere.reproduce.pool import run_jobs, steps_done
+from saywhere.reproduce.tables import Scoreboard
 
 VQA, CAPTION = "vqa", "caption"
-_CHOOSING = "weights"
+_CHOOSING, _SAME = "weights", "same all"
+_MAY_BE_LEFT_OUT = sorted({*ROWS, FREE_VIEW_ROW.key} - {BASE, NONE, HINT, BY_INPUT})
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,49 +74,74 @@ class TuningExperiment(TrainedExperiment[HintRow, dict[str, float]]):
     """A base for each seed, and rows that go on from it; of each section of data apart.
 
     least_gain: by how many points the base must beat a table of question texts where priors stay, before it is tuned:
-    what does not look cannot be taught where to. runs: "section kind" → how long and how large.
+    what does not look cannot be taught where to. runs: "section kind" → how long and how large. left_out: keys of rows
+    that are not trained.
     """
 
     seeds: tuple[int, ...] = tuple(range(10))
     least_gain: float = 10.0
     runs: dict[str, HintScale] = field(default_factory=dict)
+    left_out: tuple[str, ...] = ()
     decides_from: ClassVar[int] = 5
     checks: ClassVar[int] = 3
     tuned: ClassVar[Sequence[HintRow]] = TUNED
+
+    def __post_init__(self) -> None:
+        for key in self.left_out:
+            if key not in _MAY_BE_LEFT_OUT:
+                raise UnknownName("row to leave out", key, _MAY_BE_LEFT_OUT)
+
+    @property
+    def changes(self) -> dict[str, Any]:
+        """Settings that are not always there."""
+        return {"left_out": self.left_out} if self.left_out else {}
+
+    def kept(self, rows: Iterable[HintRow]) -> list[HintRow]:
+        """Those that are not left out."""
+        return [row for row in rows if row.key not in self.left_out]
 
     def check_base(self, folder: Path, progress: Progress) -> None:
         """Let the first seed's base learn, and refuse to tune it if it hardly looks."""
         [job] = self._first([BASE_ROW], folder, VQA)
         run_jobs([job], run_job, self.workers, lambda: progress("training the base", *steps_done([job])))
         base = load_measured(job.folder / MEASURED, dict[str, float])
-        blind = blind_measures(Questions(job.data))
-        gain = base["same all"] - blind["same all"]
+        gain = base[_SAME] - blind_measures(Questions(job.data))[_SAME]
         if gain < self.least_gain:
             reason = f"is {gain:.1f} points better than a table of question texts where priors stay"
             raise InvalidValue(
                 "base", reason, f"{self.least_gain:g} are needed before it is tuned: let it learn longer"
             )
 
+    def about_base(self, answers: Scoreboard) -> str:
+        """How far the bases beat the table of question texts, and what was needed."""
+        gain = answers.mean(BASE, _SAME) - answers.mean(BLIND, _SAME)
+        return (
+            f"The base must see before it can be tuned. In {answers.section} it is {gain:+.1f} points better than a "
+            f"table of question texts where priors stay (mean of all seeds). Tuning began because the first seed's "
+            f"passed the gate of {self.least_gain:g} points."
+        )
+
     def with_weights(self, folder: Path, rows: Iterable[HintRow], progress: Progress) -> list[HintRow]:
         """The rows with the weight of their hints that is best on the development split, tried with the first seed."""
-        scale = self.runs[f"{folder.name} {VQA}"]
-        factor = {row.key: scale.attention_factor if row.hint.get("on") == "attention" else 1.0 for row in self.tuned}
+        scale, tuned = self.runs[f"{folder.name} {VQA}"], self.kept(self.tuned)
+        factor = {row.key: scale.attention_factor if row.hint.get("on") == "attention" else 1.0 for row in tuned}
         tried = [
             replace(row, key=f"{row.key}-{weight:g}", hint={**row.hint, "weight": weight * factor[row.key]})
-            for row in self.tuned
+            for row in tuned
             if row.key != NONE
             for weight in scale.weights
         ]
-        best = {row.key: scale.weights[0] * factor[row.key] for row in self.tuned}
+        best = {row.key: scale.weights[0] * factor[row.key] for row in tuned}
         if len(scale.weights) > 1:
             jobs = self._first(tried, folder, _CHOOSING)
             run_jobs(jobs, run_job, self.workers, lambda: progress("choosing weights", *steps_done(jobs)))
             scores = {job.row.key: load_measured(job.folder / MEASURED, dict[str, float])[PRIMARY.name] for job in jobs}
-            for row in self.tuned:
+            for row in tuned:
                 if row.key != NONE:
                     weight = max(scale.weights, key=lambda w, key=row.key: scores[f"{key}-{w:g}"])  # type: ignore[misc]
                     best[row.key] = weight * factor[row.key]
-            save_measured({"development": scores, "weights": best}, folder / "weights.json")
+            chosen = {key: weight for key, weight in best.items() if key != NONE}
+            save_measured({"development": scores, "weights": chosen}, folder / "weights.json")
         return [
             row if not row.hint else replace(row, hint={"weight": best.get(row.key, best[HINT]), **row.hint})
             for row in rows

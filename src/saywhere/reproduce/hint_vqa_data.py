@@ -30,6 +30,7 @@ from saywhere.models.region_features import REGIONS, RegionFeatures
 from saywhere.models.updown import PreparedQuestion, save_questions
 from saywhere.reproduce.hint_data import BALANCED, CHANGED_TYPES, DEVELOPMENT, SPLITS
 from saywhere.store import Row, Store, is_finished
+from saywhere.vision.things import covered_means
 
 _SHARES = {"train": 0.6, "validation": 0.04, DEVELOPMENT: 0.08, "test_same": 0.1, CHANGED: 0.18}
 _FITTED = 500
@@ -40,12 +41,16 @@ _FITTED = 500
 class VqaPhotos:
     """photos: at most so many; None for all. odds: of the most frequent answer against the rarest.
 
+    answer_types: only questions whose answers are of these types. To yes/no questions of people, networks of this size
+    give no better answers than a table of the questions' texts, so nothing could be learnt about where they look.
+
     shares: of the photos, by side. directions: principal ones that vectors and states are given by. least_count: how
     often an answer must be the commonest one in training to be given at all.
     """
 
     photos: int | None = None
-    odds: float = 3.0
+    odds: float = 2.0
+    answer_types: tuple[str, ...] = ("number", "other")
     shares: Mapping[str, float] = field(default_factory=lambda: dict(_SHARES))
     directions: int = 64
     least_count: int = 6
@@ -76,7 +81,8 @@ def prepare_vqa_photos(folder: Path, coco: Path, places: Path, scale: VqaPhotos,
     sides = _sides(sorted(asked), scale, rng)
     learnt = [image for image, side in sides.items() if side == "train"]
     reader = PrincipalPlaces.of([seen.by_key(image) for image in learnt[:_FITTED]], scale.directions)
-    questions = [(image, one) for image in sides for one in peoples_questions(asked[image])]
+    every = ((image, one) for image in sides for one in peoples_questions(asked[image]))
+    questions = [(image, one) for image, one in every if one.answer_type in scale.answer_types]
     named, changed = _splits(questions, sides, scale, rng)
     prepared = []
     images: dict[str, RegionFeatures] = {}
@@ -124,7 +130,7 @@ class PrincipalPlaces:
         features[: len(told), : told.shape[1]] = told
         features[: len(told), told.shape[1] : -there.shape[1]] = flags
         features[len(told) :, -there.shape[1] - 1] = 1
-        features[:, -there.shape[1] :] = np.concatenate([there[:1], _means(grid, boxes[1:]), windows])
+        features[:, -there.shape[1] :] = np.concatenate([there[:1], covered_means(grid, boxes[1:]), windows])
         return RegionFeatures(features, np.concatenate([boxes, edges]))
 
 
@@ -151,14 +157,6 @@ def _joined(grid: Floats32) -> tuple[Floats32, Floats32]:
     means = grid.reshape(side // by, by, side // by, by, size).mean(axis=(1, 3))
     where = patch_boxes(Frame.of_grid(side // by, side // by)).astype(np.float32)
     return means.reshape(-1, size), where
-
-
-def _means(grid: Floats32, boxes_xyxy: Floats32) -> Floats32:
-    """(n, s) the mean of a (rows, cols, s) grid inside each of (n, 4) boxes."""
-    along_y, along_x = (part.astype(np.float32) for part in Frame.of_grid(*grid.shape[:2]).coverages(boxes_xyxy))
-    weights = (along_y[:, :, None] * along_x[:, None, :]).reshape(len(boxes_xyxy), -1)
-    means: Floats32 = weights @ grid.reshape(-1, grid.shape[2]) / np.maximum(weights.sum(axis=1), 1e-6)[:, None]
-    return means
 
 
 def _sides(photos: Sequence[str], scale: VqaPhotos, rng: np.random.Generator) -> dict[str, str]:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
 
+from saywhere.core.errors import InvalidValue, UnknownName
 from saywhere.core.types import Progress
 from saywhere.learn import Validated, read_log
 from saywhere.learn.mitr_evaluation import MitrOutputs
@@ -200,16 +201,37 @@ CLAIMS = (
     ),
 )
 """Each with the test that it is about."""
+OURS = "this report itself"
+
+
+def smaller_claims() -> Iterator[tuple[str, ClaimPlan]]:
+    """For each claim whose difference the paper prints: that it is smaller here, so that "undecided" says how much."""
+    for test, plan in CLAIMS:
+        better, worse = (ROWS[key].paper.get(plan.measure.name) for key in (plan.better, plan.worse))
+        if better is not None and worse is not None:
+            margin = round(abs(better - worse), 6)
+            text = f"smaller than the paper's {margin:g}: {plan.text.removeprefix('… ')}"
+            yield test, replace(plan, text=text, source=OURS, margin=margin)
 
 
 @dataclass(frozen=True, kw_only=True)
 class MitrExperiment(MitrTraining):
-    """full: Tables 6, 7 and 8 too. data: prepared narratives to use, not the world."""
+    """full: Tables 6, 7 and 8 too. left_out: keys of rows that are not trained, so that the others can learn longer.
+    data: prepared narratives to use, not the world."""
 
     full: bool = False
+    left_out: tuple[str, ...] = ()
     world: MitrWorld = field(default_factory=MitrWorld)
     data: Path | None = None
     decides_from: ClassVar[int] = 3
+
+    def __post_init__(self) -> None:
+        for key in self.left_out:
+            if key not in ROWS:
+                raise UnknownName("row", key, ROWS)
+            for row in ROWS.values():
+                if self.full and row.start == key and row.key not in self.left_out:
+                    raise InvalidValue(f"row {key}", f"cannot be left out: {row.key} starts from it", "leave out both")
 
     @classmethod
     def quick(cls, **changes: Any) -> MitrExperiment:
@@ -219,12 +241,15 @@ class MitrExperiment(MitrTraining):
 
     def settings(self) -> dict[str, Any]:
         data = {} if self.data is None else {"data": Prepared(self.data).fingerprint}
-        return {"seeds": self.seeds, "world": self.world, "run": self.scale, **data}
+        without = {"left_out": self.left_out} if self.left_out else {}
+        return {"seeds": self.seeds, "world": self.world, "run": self.scale, **without, **data}
 
     def tables(self, prepared: Prepared) -> list[TablePlan]:
         """Those that these narratives allow: captions with key boxes are known for scenes of the world alone."""
         asked = [table for table in TABLES if self.full or not table.full]
-        return [table for table in asked if is_world(prepared) or not any(ROWS[key].guided for key in table.rows)]
+        allowed = [t for t in asked if is_world(prepared) or not any(ROWS[key].guided for key in t.rows)]
+        kept = [replace(t, rows=tuple(key for key in t.rows if key not in self.left_out)) for t in allowed]
+        return [table for table in kept if table.rows]
 
     def jobs(self, out: Path, progress: Progress) -> list[TrainingJob[MitrRow]]:
         folder = self.data or out / "data"
@@ -261,7 +286,7 @@ class MitrExperiment(MitrTraining):
             tables=tuple(made),
             claims=tuple(
                 judge_plan(plan, self._board(scores, (test,)))
-                for test, plan in CLAIMS
+                for test, plan in (*CLAIMS, *smaller_claims())
                 if {plan.better, plan.worse} <= rows
             ),
             examples=self._examples(out, prepared, measured),
@@ -288,7 +313,7 @@ class MitrExperiment(MitrTraining):
         return found
 
     def departures(self) -> list[Departure]:
-        scale = self.scale
+        scale, left_out = self.scale, [ROWS[key].title for key in self.left_out]
         world = self.data is None
         return [
             Departure("images", "drawn scenes" if world else "those of the prepared folder", "COCO photographs"),
@@ -296,6 +321,7 @@ class MitrExperiment(MitrTraining):
             Departure("regions", "all things' true boxes, a small eye's features" if world else "as prepared", _FASTER),
             *scale.departures(),
             Departure("seeds", f"{len(self.seeds)} for each row", "not stated"),
+            *([Departure("rows left out", ", ".join(left_out), "none")] if left_out else []),
         ]
 
     def _facts(self, prepared: Prepared, minutes: float) -> dict[str, Any]:
@@ -317,6 +343,8 @@ class MitrExperiment(MitrTraining):
         folders = {job.row.key: job.folder for job in jobs if job.seed == self.seeds[0]}
         curves: dict[str, list[tuple[int, float]]] = {}
         for key in next(table for table in TABLES if table.number == 2).rows:
+            if key not in folders:
+                continue
             logged = read_log(folders[key] / "log.jsonl")
             validated = [(one.step, one.metrics.get("caption")) for one in logged if isinstance(one, Validated)]
             curves[ROWS[key].title] = [(step, value) for step, value in validated if value is not None]
@@ -328,7 +356,7 @@ class MitrExperiment(MitrTraining):
         """The first test narratives: the truth, the trace that a model gives to its words, and what one says alone."""
         test = prepared.split("test", self.scale.test)
         first = {job.row.key: made for job, made in measured.items() if job.seed == self.seeds[0]}
-        alone, paired = first["task123-mask"], first["task12-cycle-b"]
+        alone, paired = first.get("task123-mask") or first.get("task3-mask"), first.get(_CYCLE_B)
         examples = []
         for i in range(min(_EXAMPLES, len(test))):
             one, name = test[i], test.image_name(i)
@@ -338,10 +366,11 @@ class MitrExperiment(MitrTraining):
                 shutil.copyfile(photo, out / "photos" / photo.name)
             truth = np.where(one.located[:, None], one.boxes[:, :4], np.nan)
             words = tuple(one.words.tolist())
-            pictures = {
-                "Task 1: MITR's trace for these words": (words, paired.boxes["trace"][i]),
-                "Task 3: MITR's own words and trace": (alone.words["joint"][i], alone.boxes["joint"][i]),
-            }
+            pictures: dict[str, tuple[Sequence[int], Any]] = {}
+            if paired is not None:
+                pictures["Task 1: MITR's trace for these words"] = words, paired.boxes["trace"][i]
+            if alone is not None:
+                pictures["Task 3: MITR's own words and trace"] = alone.words["joint"][i], alone.boxes["joint"][i]
             examples.append(
                 Example(
                     f"photos/{name}.png",

@@ -26,7 +26,7 @@ from saywhere.language.vocabulary import Vocabulary
 from saywhere.learn.mitr_evaluation import MitrOutputs, references_of
 from saywhere.models.mitr.batch import NarrativeExample, example
 from saywhere.models.mitr.prepared import Prepared, PreparedNarrative, save_prepared, split_of
-from saywhere.models.region_features import RegionFeatures, view_regions
+from saywhere.models.region_features import RegionFeatures, open_features, view_regions
 from saywhere.reproduce.caption_metrics import COLUMNS as CAPTION
 from saywhere.reproduce.caption_metrics import CaptionMetrics
 from saywhere.reproduce.claims import judge
@@ -140,11 +140,13 @@ def _smaller(train: Mapping[str, RegionFeatures], size: int) -> Callable[[NDArra
 
 @dataclass(frozen=True, kw_only=True)
 class NarrationsExperiment(MitrTraining):
-    """ids: the ids file of tagged narrations. pooled: patches joined in squares of this many."""
+    """ids: the ids file of tagged narrations. photos: to be looked at by `encoder`, patches joined in squares of
+    `pooled`; or features: what was seen in them already, for `open_features`."""
 
     ids: Path
     boxes: Path
-    photos: Path
+    photos: Path | None = None
+    features: Path | None = None
     seeds: tuple[int, ...] = (0,)
     workers: int = 0
     encoder: str = "efficientnet-lite0"
@@ -154,13 +156,23 @@ class NarrationsExperiment(MitrTraining):
     scale: MitrScale = field(default_factory=lambda: MitrScale(steps=1500, batch=16, width=128, lr=1e-3, test=300))
 
     def settings(self) -> dict[str, Any]:
-        look = {"encoder": self.encoder, "input_px": self.input_px, "pooled": self.pooled}
+        look: dict[str, Any] = {"encoder": self.encoder, "input_px": self.input_px, "pooled": self.pooled}
+        if self.features is not None:
+            look = {"features": self._seen_by}
         return {"seeds": self.seeds, "narrations": self.narrations, "run": self.scale, "look": look}
+
+    @property
+    def _seen_by(self) -> str:
+        """What the regions come from, for people."""
+        if self.features is None:
+            return f"patches of {self.encoder} at {self.input_px} px, frozen"
+        source = open_features(self.features).source
+        return f"places that {source.model} sees" if source and source.model else f"those of {self.features.name}"
 
     def departures(self) -> list[Departure]:
         return [
             Departure("traces", "pseudo-traces: the largest box of the class that the mouse was on", "of the mouse"),
-            Departure("regions", f"patches of {self.encoder} at {self.input_px} px, frozen", "Faster R-CNN's"),
+            Departure("regions", self._seen_by, "Faster R-CNN's"),
             Departure("words of a narration", f"at most {self.narrations.max_words}", "at most 100"),
             *self.scale.departures(),
         ]
@@ -171,21 +183,21 @@ class NarrationsExperiment(MitrTraining):
         return self.jobs_of([_ROW], out / "data", out / "runs")
 
     def _prepare(self, out: Path, progress: Progress) -> None:
+        look = self._looking(out, progress)
+        told = [value for value in trecs.read(self.ids) if not isinstance(value, InvalidRecord)]
+        prepare_narrations(out / "data", told, read_boxes(self.boxes), look, self.narrations)
+
+    def _looking(self, out: Path, progress: Progress) -> Callable[[str], RegionFeatures | None]:
+        """Regions of a photo, or None if it is not here."""
+        if self.features is not None:
+            return open_features(self.features).get
+        if self.photos is None:
+            raise InvalidValue("narrations", "have neither photos nor features", "name a folder of photos, or features")
         photos = sorted(path for path in self.photos.iterdir() if path.suffix in (".webp", ".jpg", ".jpeg", ".png"))
         if not photos:
             raise InvalidFile(self.photos, "holds no photographs")
-        views = extract(
-            photos,
-            out / "views",
-            open_encoder(self.encoder, self.input_px),
-            progress=progress,
-        )
-
-        def look(image: str) -> RegionFeatures | None:
-            return view_regions(views[image], self.pooled) if image in views else None
-
-        told = [value for value in trecs.read(self.ids) if not isinstance(value, InvalidRecord)]
-        prepare_narrations(out / "data", told, read_boxes(self.boxes), look, self.narrations)
+        views = extract(photos, out / "views", open_encoder(self.encoder, self.input_px), progress=progress)
+        return lambda image: view_regions(views[image], self.pooled) if image in views else None
 
     def compare(self, out: Path, measured: Mapping[TrainingJob[MitrRow], MitrOutputs], progress: Progress) -> Results:
         prepared = Prepared(out / "data")
@@ -209,7 +221,7 @@ class NarrationsExperiment(MitrTraining):
             settings={
                 "narratives": f"{len(prepared.split('train'))} to learn from, {len(items)} to test on, other photos",
                 "words known": len(prepared.vocabulary),
-                "encoder": f"{self.encoder} at {self.input_px} px, frozen",
+                "regions": self._seen_by,
                 "steps": self.scale.steps,
                 "width": self.scale.width,
                 "seeds": times,

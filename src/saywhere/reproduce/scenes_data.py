@@ -14,7 +14,7 @@ from saywhere.models.oscar import LevelCaption, save_level_captions
 from saywhere.models.tagged_regions import TaggedRegions
 from saywhere.reproduce.eyes import WorldRegionEye, box_features, eye_scenes, save_photo, train_region_eye
 from saywhere.store import is_finished
-from saywhere.world import PLACES, Scene, high_level_captions, make_scene, object_captions
+from saywhere.world import KINDS, PLACES, Scene, high_level_captions, make_scene, object_captions
 
 OBJECT, SCENE, ACTION, RATIONALE = "object", "scene", "action", "rationale"
 LEVELS = (OBJECT, SCENE, ACTION, RATIONALE)
@@ -26,12 +26,18 @@ _JITTER = 0.05
 
 @dataclass(frozen=True, slots=True)
 class ScenesWorld:
-    """How much world: scenes of each split, captions of objects for each, and what the eye learns from."""
+    """How much world: scenes of each split, captions of objects for each, and what the eye learns from.
+
+    missed: share of the things whose tag is missing, and, apart, of those whose region is. misnamed: share of the tags
+    that name another kind of thing.
+    """
 
     train: int = 3000
     validation: int = 200
     test: int = 1000
     captions: int = 3
+    missed: float = 0.3
+    misnamed: float = 0.15
     seed: int = 7
     size: int = 128
     eye_scenes: int = 1000
@@ -48,27 +54,38 @@ def prepare_scenes_world(folder: Path, scale: ScenesWorld, progress: Progress) -
     images: dict[str, TaggedRegions] = {}
     captions: list[LevelCaption] = []
     places: dict[str, str] = {}
+    things: dict[str, list[str]] = {}
     index, total = 0, scale.train + scale.validation + scale.test
     for split, count in (("train", scale.train), ("validation", scale.validation), ("test", scale.test)):
         for _ in range(count):
             scene = make_scene(scale.seed, index, scale.size)
-            images[scene.image_id] = tagged_regions(eye, scene, scale.seed)
+            images[scene.image_id] = tagged_regions(eye, scene, scale)
             captions += _captions(scene, split, scale)
             places[scene.image_id] = scene.place
+            things[scene.image_id] = sorted({scene.things[i].kind for i in scene.objects})
             if split == "test":
                 save_photo(folder / "photos" / f"{scene.image_id}.png", scene)
             index += 1
             progress("drawing scenes", index, total)
-    save_level_captions(folder, images, captions, {"world": asdict(scale), "places": places})
+    save_level_captions(folder, images, captions, {"world": asdict(scale), "places": places, "things": things})
 
 
-def tagged_regions(eye: WorldRegionEye, scene: Scene, seed: int) -> TaggedRegions:
-    """What two detectors would give: tags with the true boxes of things (not of walls, skies …), largest first, and
-    regions that lie nearly there, then nine windows on the picture, which see what things stand on."""
+def tagged_regions(eye: WorldRegionEye, scene: Scene, scale: ScenesWorld) -> TaggedRegions:
+    """What two detectors would give that miss and misname things: tags with the true boxes of things (not of walls,
+    skies …), largest first, and regions that lie nearly there, then nine windows on the picture, which see what things
+    stand on."""
+    rng = np.random.default_rng((scale.seed, scene.index))
     things = sorted((scene.things[i] for i in scene.objects), key=lambda thing: -thing.area)
     true = np.array([thing.box_xyxy for thing in things], dtype=np.float32).reshape(-1, 4)
-    boxes = np.concatenate([_jittered(true, np.random.default_rng((seed, scene.index))), _windows()])
-    return TaggedRegions(box_features(eye, scene, boxes), boxes, tuple(thing.kind for thing in things), true)
+    near = _jittered(true, rng)
+    named, seen = (rng.random(len(things)) >= scale.missed for _ in range(2))
+    kinds = sorted(KINDS)
+    # A wrong name is any other kind's: one that never stands in such a place, too.
+    wrong = [rng.choice([kind for kind in kinds if kind != thing.kind]) for thing in things]
+    is_wrong = rng.random(len(things)) < scale.misnamed
+    tags = [wrong[i] if is_wrong[i] else thing.kind for i, thing in enumerate(things) if named[i]]
+    boxes = np.concatenate([near[seen], _windows()])
+    return TaggedRegions(box_features(eye, scene, boxes), boxes, tags, true[named])
 
 
 def _jittered(boxes_xyxy: NDArray[np.float32], rng: np.random.Generator) -> NDArray[np.float32]:

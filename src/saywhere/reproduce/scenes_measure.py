@@ -131,24 +131,26 @@ class MeasureScale:
 
     attended: int = 100
     rare: int = 3
-    rare_images: int = 10
+    rare_images: int = 8
     probe_seeds: int = 2
     shuffles: int = 999
 
 
 @dataclass(frozen=True)
 class HeldOutScenes:
-    """The images to measure on, with their places, and what training images tell about places and things."""
+    """The images to measure on, with their places and what is there, found or not, and what training images tell about
+    places and things."""
 
     folder: LevelCaptions
     places: dict[str, str]
+    things: dict[str, list[str]]
     scale: MeasureScale = field(default_factory=MeasureScale)
 
     @classmethod
     def of(cls, data: Path, scale: MeasureScale) -> HeldOutScenes:
         """The test images of a prepared folder."""
         folder = LevelCaptions(data)
-        return cls(folder, folder.about["places"], scale)
+        return cls(folder, folder.about["places"], folder.about["things"], scale)
 
     @cached_property
     def ids(self) -> list[str]:
@@ -258,7 +260,7 @@ def object_scores(said: dict[str, Written], test: HeldOutScenes) -> Measured:
         kinds = kinds_named(text.text)
         people = frozenset().union(*(kinds_named(other) for other in references[one]))
         named, told = named + len(kinds), told + len(people)
-        there += len(kinds & set(test.image(one).tags))
+        there += len(kinds & set(test.things[one]))
         both += len(kinds & people)
     precision, recall = there / max(named, 1), both / max(told, 1)
     return {

@@ -141,6 +141,6 @@ def covered_means(cells: Floats32, boxes_xyxy: Floats32 | Sequence[Sequence[floa
     """(m, d) the mean of (rows, cols, d) cells by how much of each a box covers."""
     rows, cols, size = cells.shape
     along_y, along_x = Frame.of_grid(rows, cols).coverages(np.asarray(boxes_xyxy, np.float64))
-    shares = np.einsum("mr,mc->mrc", along_y, along_x).reshape(len(along_y), -1).astype(np.float32)
+    shares = np.einsum("mr,mc->mrc", along_y, along_x).reshape(-1, rows * cols).astype(np.float32)
     means: Floats32 = shares @ cells.reshape(-1, size) / np.maximum(shares.sum(axis=1, keepdims=True), 1e-9)
     return means
