@@ -155,11 +155,12 @@ def _no_noise(monkeypatch: pytest.MonkeyPatch) -> None:
         noise[..., 0] = -torch.inf
         return noise
 
-    def drawn(model: Any, vectors: Tensor, most: int, _generator: torch.Generator, _reading: Any = None) -> Tensor:
+    def drawn(model: Any, vectors: Tensor, most: int, *_reading: Any, **_temperature: float) -> Tensor:
         """Captions that differ in words and lengths, each told by its vector and its place among those of a text."""
         ids = torch.full((len(vectors), most), PAD_ID)
         for row, (vector, caption) in enumerate(zip(vectors, ids, strict=True)):
-            rng = np.random.default_rng([int(1e6 * abs(float(vector[0]))), row % 5])
+            place = sum(torch.equal(vector, before) for before in vectors[:row])
+            rng = np.random.default_rng([int(1e6 * abs(float(vector[0]))), place])
             length = int(rng.integers(1, most))
             caption[:length] = torch.from_numpy(rng.integers(END_ID + 1, END_ID + len(model.vocabulary), length))
             caption[length] = END_ID

@@ -163,7 +163,7 @@ def test_scores_of_expressions_are_those_of_boxes_and_masks_item_by_item() -> No
     assert scores.add_box(None, (0, 0, 1, 1)) == 0
     assert scores.add_mask([[1, 1, 1, 1]], [[1, 1, 0, 0]]) == pytest.approx(1 / 2)
     assert scores.add_mask([[0, 0]], [[1, 0]]) == 0
-    expected = {"boxes": 3, "P@0.4": 1 / 3, "mean IoU": 5 / 18}
+    expected = {"boxes": 3, "P@0.4": 1 / 3, "mean IoU": 5 / 18, "pointing": 2 / 3}
     # Two pixels in both, of four and one in either.
     expected |= {"masks": 2, "mask P@0.4": 1 / 2, "cIoU": 2 / 5, "gIoU": 1 / 4}
     assert scores.compute() == pytest.approx(expected)
