@@ -112,9 +112,9 @@ def test_nothing_that_was_told_of_a_video_ever_runs(browser: Any, tmp_path: Path
         context.add_init_script(WATCH)
         page = context.new_page()
         page.goto(f"{address}#video")
-        expect(page.locator(".pick")).to_have_count(len(PAYLOADS))
+        expect(page.locator(".pick[data-focus]")).to_have_count(len(PAYLOADS))
         for i in range(0, len(PAYLOADS), 6):
-            page.locator(".pick").nth(i).click()
-            expect(page.locator(".narratives li").nth(i)).to_have_class("chosen")
+            page.locator(".pick[data-focus]").nth(i).click()
+            expect(page.locator(".narratives li:has(.pick[data-focus])").nth(i)).to_have_class("chosen")
         nothing_ran(page)
         context.close()
