@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,6 +11,7 @@ from typer.testing import CliRunner
 
 from saywhere.build.coco_regions import CocoFolder
 from saywhere.cli.reproduce import app
+from saywhere.reproduce import code_hash
 from saywhere.reproduce.code_hash import changed_files, code_hashes
 from saywhere.reproduce.freshness import NO_HASH, kept_reports, mark_older, problems
 from saywhere.reproduce.hint import HintExperiment
@@ -95,3 +97,24 @@ def test_what_a_run_does_not_use_is_no_part_of_its_code() -> None:
     assert "build/coco_regions.py" not in code_hashes("saywhere.reproduce.hint", world.unused())
     photos = replace(world, coco=CocoFolder(Path("photos"), Path("boxes.json"), Path("captions.json")))
     assert "build/coco_regions.py" in code_hashes("saywhere.reproduce.hint", photos.unused())
+
+
+def test_a_parser_that_fails_by_chance_is_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    parse, failures = ast.parse, iter([True, False])
+
+    def unlucky(source: str) -> ast.Module:
+        if next(failures, False):
+            raise SystemError("AST constructor recursion depth mismatch")
+        return parse(source)
+
+    monkeypatch.setattr(ast, "parse", unlucky)
+    assert code_hash._bare('"""Doc."""\nx = 1  # one\n') == "x = 1"
+
+
+def test_a_parser_that_always_fails_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(_source: str) -> ast.Module:
+        raise SystemError("AST constructor recursion depth mismatch")
+
+    monkeypatch.setattr(ast, "parse", broken)
+    with pytest.raises(SystemError, match="recursion depth"):
+        code_hash._bare("x = 1")

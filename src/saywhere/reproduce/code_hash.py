@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import contextlib
 import hashlib
 import io
 import tokenize
@@ -15,6 +16,7 @@ import saywhere
 _ROOT = Path(saywhere.__file__).parent
 # What only shows results, or starts a run, has no part in the numbers.
 _APART = ("plots", "cli", "studio", "reproduce._", "reproduce.report", "reproduce.code_hash")
+_TRIES = 3
 
 
 def code_hashes(module: str, unused: Collection[str] = ()) -> dict[str, str]:
@@ -116,11 +118,20 @@ def _bare(source: str) -> str:
         if token.type == tokenize.COMMENT:
             row, column = token.start
             lines[row - 1] = lines[row - 1][:column]
-    for node in ast.walk(ast.parse(source)):
+    for node in ast.walk(_tree(source)):
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
             for row in _docstring_rows(node):
                 lines[row] = ""
     return "\n".join(line.rstrip() for line in lines if line.strip())
+
+
+def _tree(source: str) -> ast.Module:
+    """Parsed. Python 3.11 counts depth in one place for all threads, so that it may fail while another one parses, or
+    the garbage collector does (cpython issue 106905): then once more."""
+    for _ in range(_TRIES - 1):
+        with contextlib.suppress(SystemError):
+            return ast.parse(source)
+    return ast.parse(source)
 
 
 def _docstring_rows(node: ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef) -> range:
