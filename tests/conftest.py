@@ -25,6 +25,8 @@ if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
 SHARED = Path(os.environ.get("SAYWHERE_SHARED", Path(__file__).resolve().parents[2] / "shared"))
 BROWSER_TESTS = "tests/studio/browser/"
 # Folders and files that take seconds, not moments. They run first, and `make quick` leaves them out.
+# Loads batches in forked processes: a process in which threads of native libraries run already may die of that.
+FORKING = ("tests/learn/test_batches.py",)
 SLOW = (
     # Whole experiments, trainings that are killed and resumed, several processes.
     *("tests/reproduce/test_hint", "tests/reproduce/test_mitr", "tests/reproduce/test_scenes"),
@@ -64,11 +66,12 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark what is slow, and let it come first: of several processes none is left with a long file in the end."""
+    """Mark what is slow, and let it come first: of several processes none is left with a long file in the end. Before
+    all that, what forks."""
     for item in items:
         if item.nodeid.startswith(SLOW):
             item.add_marker("slow")
-    items.sort(key=lambda item: item.get_closest_marker("slow") is None)
+    items.sort(key=lambda item: (not item.nodeid.startswith(FORKING), item.get_closest_marker("slow") is None))
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
