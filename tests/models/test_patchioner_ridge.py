@@ -141,7 +141,7 @@ def test_names_of_things_are_told_by_their_own_vectors_and_longer_texts_across_t
     rows = torch.from_numpy(texts[:2]).float()
     words = torch.tensor([[BEGIN_ID, 5, 6, END_ID, PAD_ID], [BEGIN_ID, 5, 6, 7, END_ID]])
     batch = TextBatch(rows, words, torch.arange(2), None)
-    objective = TextObjective(noise=(0.0, 0.0), gap=GapModel.fit(texts, images), names=2)
+    objective = TextObjective(noise=(0.0, 0.0), gap=GapModel.fit(texts, images), name_pieces=2)
     moved = seen_as(batch, objective, None, torch.Generator().manual_seed(0))
     torch.testing.assert_close(moved[0], rows[0])
     assert float(moved[1] @ rows[1]) < 0.95

@@ -11,7 +11,7 @@ import saywhere
 from saywhere.build.photo_boxes import photo_name
 from saywhere.core import InvalidFile
 from saywhere.core.types import Floats, Progress
-from saywhere.engine import Engine, FailedShard, Function, ShardError, open_engine
+from saywhere.engine import Engine, Function, open_engine, results_of
 from saywhere.explain.human import overlap_importance
 from saywhere.formats import coco_captions
 from saywhere.formats.record import InvalidRecord
@@ -74,10 +74,8 @@ def _seen(paths: Sequence[Path], folder: Path, progress: Progress, engine: Engin
     about = {"model": "saywhere-base"}
     with StoreWriter(folder, REGIONS, REGION_FIELDS, about) as writer:
         waiting = [path for path in paths if path.stem not in writer]
-        seeing = engine.map(Function(_see), waiting)
+        seeing = results_of(engine.map(Function(_see), waiting))
         for done, (path, image) in enumerate(zip(waiting, seeing, strict=True), len(paths) - len(waiting) + 1):
-            if isinstance(image, FailedShard):
-                raise ShardError(image.name, image.reason)
             writer.add(path.stem, **region_row(image))
             progress("looking at photos", done, len(paths))
     return Store(folder)

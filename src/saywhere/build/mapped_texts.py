@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from saywhere.core.types import Progress
-from saywhere.engine import Engine, FailedShard, Options, ShardError
+from saywhere.engine import Engine, Options, results_of
 from saywhere.language import embed
 from saywhere.language.embed import TextEncoder, Vectors, checked_texts
 
@@ -68,9 +68,7 @@ class MappedEncoder:
         vectors = np.empty((len(texts), self.size), dtype=np.float32)
         shards: list[TextShard] = [(at, tuple(texts[at : at + _SHARD])) for at in range(0, len(texts), _SHARD)]
         found = self._engine.map(self._stage(self._encoder, batch), shards, Options(name=lambda shard: str(shard[0])))
-        for (at, part), rows in zip(shards, found, strict=True):
-            if isinstance(rows, FailedShard):
-                raise ShardError(rows.name, rows.reason)
+        for (at, part), rows in zip(shards, results_of(found), strict=True):
             vectors[at : at + len(part)] = rows
             if progress is not None:
                 progress("embedding texts", at + len(part), len(texts))

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from saywhere.assets.checkpoint import CONFIG
 from saywhere.build.parts import install_part
 from saywhere.core.errors import InvalidFile
 from saywhere.core.types import Floats32, Progress
@@ -63,7 +64,7 @@ def build_text_writer(features: Path, model: Path, out: Path, scale: TextWriterS
     writer goes on learning and whose memory's phrases are learnt too."""
     start = PrefixDecoder.from_pretrained(model / PART)
     start.save_pretrained(out / _START)
-    if not (out / _GAP).exists():
+    if not (out / _GAP / CONFIG).exists():
         measure_gap(features, model / "eye", progress).save(out / _GAP)
     if not (out / _TEXTS / "index.json").exists():
         progress("collecting captions", 0, 1)
@@ -141,7 +142,7 @@ def _recipe(task: str, out: Path, begin: Path, start: PrefixDecoder, scale: Text
     steps = scale.reward_steps if rewarded else scale.steps
     shape = {name: getattr(start.config, name) for name in ("width", "layers", "heads", "feed_forward", "prefix")}
     model: dict[str, Any] = {**shape, "max_words": start.config.max_words, "gap": str(out / _GAP)}
-    model["names"] = _PHRASE_WORDS
+    model["name_pieces"] = _PHRASE_WORDS
     model |= {"samples": 6, "sample_temperature": 0.5, "dropout": 0.0} if rewarded else {"smoothing": 0.05}
     if rewarded:
         model["sample_words"] = min(20, start.config.max_words)

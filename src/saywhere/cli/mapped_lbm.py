@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from saywhere.core.types import Floats, Progress
-from saywhere.engine import Engine, FailedShard, Options, ShardError
+from saywhere.engine import Engine, Options, results_of
 from saywhere.metrics import lbm_many
 
 _SHARD = 256
@@ -42,9 +42,5 @@ def lbm_mapped(
     """
     shards: list[PairShard] = [(at, tuple(pairs[at : at + _SHARD])) for at in range(0, len(pairs), _SHARD)]
     options = Options(name=lambda shard: str(shard[0]), progress=progress, doing="comparing traces")
-    parts: list[Floats] = []
-    for part in engine.map(LbmOfPairs(k, protocol), shards, options):
-        if isinstance(part, FailedShard):
-            raise ShardError(part.name, part.reason)
-        parts.append(part)
+    parts = list(results_of(engine.map(LbmOfPairs(k, protocol), shards, options)))
     return np.concatenate(parts) if parts else np.empty(0)

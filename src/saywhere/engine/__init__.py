@@ -1,6 +1,6 @@
 """Map a stage over shards: in this process, in several, with the same results in the same order."""
 
-from saywhere.engine.mapping import Engine, FailedShard, Function, Options, ShardError, Stage
+from saywhere.engine.mapping import Engine, FailedShard, Function, Options, ShardError, Stage, results_of
 from saywhere.engine.processes import OneProcess, SeveralProcesses, open_engine
 
 __all__ = [
@@ -13,4 +13,5 @@ __all__ = [
     "ShardError",
     "Stage",
     "open_engine",
+    "results_of",
 ]

@@ -162,6 +162,14 @@ def plan(stage: Stage[S, R], shards: Iterable[S], options: Options) -> Work[S, R
     return Work(stage, tasks, options, finished)
 
 
+def results_of(outcomes: Iterable[R | FailedShard]) -> Iterator[R]:
+    """What `Engine.map` gives when no bad shard is to be kept."""
+    for one in outcomes:
+        if isinstance(one, FailedShard):
+            raise ShardError(one.name, one.reason, bad_shard=True)
+        yield one
+
+
 def in_order(work: Work[S, R], outcomes: Generator[Outcome, None, None]) -> Iterator[R | FailedShard]:
     """Results in the shards' order, from outcomes in any; progress is told. Errors are raised or become values."""
     options, ready = work.options, dict[int, Any](work.finished)

@@ -36,7 +36,7 @@ def code_hashes(module: str, unused: Collection[str] = ()) -> dict[str, str]:
         if name not in found:
             source = path.read_text(encoding="utf-8")
             found[name] = _hash(source)
-            tree = ast.parse(source)
+            tree = _tree(source)
             if path == _ROOT / "__init__.py":
                 # What its functions import, such as every model for `load`, is used by those who call them.
                 tree = _without_functions(tree)
@@ -101,7 +101,7 @@ def _called(tree: ast.Module) -> Iterator[str]:
         if isinstance(node, ast.ImportFrom) and node.module == "saywhere"
         for alias in node.names
     }
-    for node in ast.parse((_ROOT / "__init__.py").read_text(encoding="utf-8")).body:
+    for node in _tree((_ROOT / "__init__.py").read_text(encoding="utf-8")).body:
         if isinstance(node, ast.FunctionDef) and node.name in used:
             yield from _imported(node)
     yield from (f"saywhere.{name}" for name in used if _is_module(f"saywhere.{name}"))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -161,11 +161,10 @@ def look_at(held: HeldOut, seer: Seer, views: Path, progress: Progress) -> LookR
     return LookResults(found[0], found[1], sets, pointing.pointed, traced, pointing.shown, eye.looked)
 
 
-def _pointed(look: SeerLook, names: Iterable[str]) -> dict[tuple[str, str], BoxXyxy | None]:
+def _pointed(look: SeerLook, names: Sequence[str]) -> dict[tuple[str, str], BoxXyxy | None]:
     """For each class its best box; None if the model would not say that it is there."""
-    listed = list(names)
-    found = zip(listed, look.find_all(listed), strict=True)
-    return {(look.image_id, name): None if box is None else box.xyxy for name, box in found}
+    boxes = dict(zip(names, look.find_all(names), strict=True))
+    return {(look.image_id, name): None if box is None else box.xyxy for name, box in boxes.items()}
 
 
 def _point(look: SeerLook, number: int, narration: PlacedNarration, pointing: _Pointing) -> None:

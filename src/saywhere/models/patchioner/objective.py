@@ -25,8 +25,8 @@ class TextObjective:
     project_rate: how often a noisy vector is replaced by its projection onto the memory bank, as photos' vectors are
         when captioning. temperature: of that projection.
     gap: instead of noise: moves texts to where their photos may lie. gap_strength: of its noise, lowest and highest.
-    names: texts of at most so many pieces are names of things, which are told by their own vectors, across no gap; they
-        get the noise instead.
+    name_pieces: texts of at most so many pieces are names of things, which are told by their own vectors, across no
+        gap; they get the noise instead.
     """
 
     noise: tuple[float, float] = (0.0, 0.06)
@@ -35,7 +35,7 @@ class TextObjective:
     temperature: float = 0.02
     gap: GapModel | None = None
     gap_strength: tuple[float, float] = (0.6, 1.2)
-    names: int = 0
+    name_pieces: int = 0
 
     def __post_init__(self) -> None:
         if not 0 <= self.gap_strength[0] <= self.gap_strength[1] < float("inf"):
@@ -125,9 +125,9 @@ def seen_as(batch: TextBatch, objective: TextObjective, bank: Bank | None, gener
         vectors = noisy(batch.vectors, objective.noise, generator)
     else:
         vectors = objective.gap.imagine(batch.vectors, objective.gap_strength, generator)
-        if objective.names:
+        if objective.name_pieces:
             # An end is counted, too.
-            named = text_places(batch.words).sum(dim=1, keepdim=True) <= objective.names + 1
+            named = text_places(batch.words).sum(dim=1, keepdim=True) <= objective.name_pieces + 1
             vectors = torch.where(named, noisy(batch.vectors, objective.noise, generator), vectors)
     if not objective.project_rate:
         return vectors

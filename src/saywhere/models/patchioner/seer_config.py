@@ -25,11 +25,11 @@ EYE = "eye"
 class SeerConfig(msgspec.Struct, forbid_unknown_fields=True):
     """seer.json. encoder, input_px: what looks; "eye" for the one in the folder, whose size is its own. gap: "memory"
     "direct" or "bridge", whose weights are in the folder of that name; scene_gap: the same of whole photos and of sets
-    of boxes, if that is otherwise. writers: folders by name, each of a decoder of
-    ours or of the published form; the first is the default. class_names: whether the encoder's classifier helps. blend:
-    see that class. alignment: "linear" or "talk2dino", in the folder "alignment", or "shared", if the encoder's patches
-    and the text encoder's vectors are of one space. text_encoder: as for `open_text_encoder`, a file that it names
-    being looked for in the folder first; "" for the package's own. weighting: as of `Aggregation`, kind → way.
+    of boxes, if that is otherwise. writers: folders by name, each of a decoder of ours or of the published form; the
+    first is the default. class_names: whether the encoder's classifier helps. blend: see that class. alignment:
+    "linear" or "talk2dino", in the folder "alignment", or "shared", if the encoder's patches and the text encoder's
+    vectors are of one space. text_encoder: as for `open_text_encoder`, a file that it names being looked for in the
+    folder first; "" for the package's own. weighting: as of `Aggregation`, kind → way.
     beams, no_repeat: see `GenerationConfig`. draws: for whole photos, see `ConsensusConfig`; 0: as regions.
     draw_temperature, among: of that, see there.
     answers: the folder of the network that answers questions, if there is one. question_kinds: see `Seer`.

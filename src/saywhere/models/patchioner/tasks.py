@@ -29,7 +29,7 @@ FORMS = ("linear", "talk2dino")
 class DecoderSection(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """[model]: shape and objective; see `DecoderConfig` and `TextObjective`.
 
-    gap: folder of a `GapModel` to use instead of noise. names: pieces of what it is not used for.
+    gap: folder of a `GapModel` to use instead of noise. name_pieces: see `TextObjective`.
     bank: texts to project onto, drawn from the training texts. prompt_rate: how often a text keeps its prompt.
     """
 
@@ -47,13 +47,13 @@ class DecoderSection(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw
     temperature: float = 0.02
     gap: Path | None = None
     gap_strength: tuple[float, float] = (0.6, 1.2)
-    names: int = 0
+    name_pieces: int = 0
     bank: int = 32_768
     prompt_rate: float = 0.0
 
     def objective(self) -> TextObjective:
         gap = None if self.gap is None else GapModel.load(self.gap)
-        across = (gap, self.gap_strength, self.names)
+        across = (gap, self.gap_strength, self.name_pieces)
         return TextObjective(self.noise, self.smoothing, self.project_rate, self.temperature, *across)
 
     def config(self, texts: Texts) -> DecoderConfig:
