@@ -127,6 +127,19 @@ def test_several_texts_are_drawn_as_write_draws_them_one_seed_after_the_other(
     ]
 
 
+@pytest.mark.parametrize("careful", [GenerationConfig(), GenerationConfig("beam", beams=3)], ids=["greedy", "beam"])
+def test_careful_and_drawn_texts_are_the_same_together_as_each_for_itself(careful: GenerationConfig) -> None:
+    model, drawing = decoder(), GenerationConfig("nucleus", top_p=0.9, temperature=1.5, seed=3)
+    written, drawn = model.write_and_draw(vectors(3), careful, 4, drawing)
+    for ours, alone in zip(written, model.write(vectors(3), careful), strict=True):
+        assert ours.text == alone.text
+        assert ours.token_logprobs == pytest.approx(alone.token_logprobs, abs=1e-5)
+    for some, others in zip(drawn, model.draw(vectors(3), 4, drawing), strict=True):
+        assert [one.text for one in some] == [one.text for one in others]
+    with pytest.raises(InvalidValue, match="leaves nothing to chance"):
+        model.write_and_draw(vectors(1), drawing, 4, drawing)
+
+
 def test_what_is_drawn_does_not_depend_on_neighbours_nor_on_how_much_is_drawn() -> None:
     model, rows, how = decoder(), vectors(4), GenerationConfig("nucleus")
     together = [[one.text for one in texts] for texts in model.draw(rows[::-1], 5, how)][::-1]

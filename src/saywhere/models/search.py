@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
@@ -161,14 +161,69 @@ class Hypothesis:
         return sum(self.logprobs) / len(self.logprobs)
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Quest:
+    """One of several searches that share the work of the network.
+
+    rows: (texts,) which rows of the network's start to write from; one may come often. draws: (texts, max_words) in
+    [0, 1), for "nucleus"; see `uniform_draws`.
+    """
+
+    rules: Rules
+    rows: Tensor
+    draws: Tensor | None = None
+
+
 def search(steps: Steps, rules: Rules, draws: Tensor | None = None) -> list[Hypothesis]:
-    """A text for each row of `steps`. draws: (texts, max_words) in [0, 1), for "nucleus"; see `uniform_draws`.
+    """A text for each row of `steps`. draws: see `Quest`.
 
     A text that ends leaves its place to the others; a search is over when none of those can win.
     """
+    scores = steps.start()
+    [found] = _searched(steps, scores, [Quest(rules, torch.arange(len(scores), device=scores.device), draws)])
+    return found
+
+
+def search_together(steps: Steps, quests: Sequence[Quest]) -> list[list[Hypothesis]]:
+    """What `search` finds for each quest, but for rounding. The network reads what comes before the text once, and at
+    every place the tokens of all quests at once. It must be one without `outputs`."""
+    return _searched(steps, steps.start(), quests)
+
+
+_Course = Generator[tuple[Tensor, Tensor], Tensor, list[Hypothesis]]
+
+
+def _searched(steps: Steps, scores: Tensor, quests: Sequence[Quest]) -> list[list[Hypothesis]]:
+    found: list[list[Hypothesis]] = [[] for _ in quests]
+    courses = {number: _course(steps, scores[quest.rows], quest) for number, quest in enumerate(quests)}
+    # Where the rows of each search are among those of the network.
+    places = {number: quest.rows for number, quest in enumerate(quests)}
+    given: dict[int, Tensor | None] = dict.fromkeys(courses)
+    while courses:
+        moves = {}
+        for number, course in list(courses.items()):
+            try:
+                moves[number] = course.send(given[number])  # type: ignore[arg-type]  # a generator starts with None
+            except StopIteration as over:
+                found[number] = over.value
+                del courses[number]
+        if not moves:
+            break
+        order = torch.cat([places[number][rows] for number, (rows, _) in moves.items()])
+        if not torch.equal(order, torch.arange(len(scores), device=order.device)):
+            steps.reorder(order)
+        sizes = [len(tokens) for _, tokens in moves.values()]
+        scores = steps.advance(torch.cat([tokens for _, tokens in moves.values()]))
+        places = dict(zip(moves, torch.split(torch.arange(len(scores), device=scores.device), sizes), strict=True))
+        given = dict(zip(moves, torch.split(scores, sizes), strict=True))
+    return found
+
+
+def _course(steps: Steps, scores: Tensor, quest: Quest) -> _Course:
+    """A search that asks to go on from some of its rows with a token each, and is sent the scores of the next."""
+    rules, draws = quest.rules, quest.draws
     if (rules.how.method == "nucleus") != (draws is not None):
         raise InvalidValue("draws", "are for nucleus sampling, which needs them")
-    scores = steps.start()
     found = _BestTexts(rules, len(scores))
     numbers = torch.arange(len(scores), device=scores.device)
     said, logprobs = numbers.new_empty(len(scores), 0), scores.new_empty(len(scores), 0, dtype=torch.float32)
@@ -188,10 +243,7 @@ def search(steps: Steps, rules: Rules, draws: Tensor | None = None) -> list[Hypo
         width = totals.shape[1]
         kept = (stay[:, None] * width + torch.arange(width, device=stay.device)).flatten()
         totals, numbers, said, logprobs = totals[stay], numbers[stay], said[kept], logprobs[kept]
-        order = rows[kept]
-        if not torch.equal(order, torch.arange(len(scores), device=order.device)):
-            steps.reorder(order)
-        scores = steps.advance(tokens[kept])
+        scores = yield rows[kept], tokens[kept]
     return found.best()
 
 

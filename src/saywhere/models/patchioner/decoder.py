@@ -29,11 +29,13 @@ from saywhere.models.search import (
     GREEDY,
     GenerationConfig,
     Hypothesis,
+    Quest,
     Rules,
     Steps,
     Writer,
     Written,
     search,
+    search_together,
     uniform_draws,
 )
 
@@ -193,27 +195,60 @@ class PrefixDecoder(nn.Module):
         photo_states: PhotoStates | None = None,
     ) -> list[list[Written]]:
         """`count` texts for each of (m, d) vectors: what `write` draws with the seed of `how` and those that follow."""
+        return self._drawn(vectors, [(how, count)], prompts, photo_states)[0]
+
+    def write_and_draw(
+        self,
+        vectors: ArrayLike,
+        careful: GenerationConfig,
+        count: int,
+        drawing: GenerationConfig,
+        prompts: Sequence[str] | None = None,
+        photo_states: PhotoStates | None = None,
+    ) -> tuple[list[Written], list[list[Written]]]:
+        """What `write` gives as `careful` says and `draw` as `drawing` says, but for rounding, at less than their cost:
+        what comes before the text is read once, and all texts go on together."""
+        if careful.method == "nucleus":
+            raise InvalidValue("careful writing", "leaves nothing to chance, but the method is 'nucleus'")
+        written, drawn = self._drawn(vectors, [(careful, 1), (drawing, count)], prompts, photo_states)
+        return [text for [text] in written], drawn
+
+    def _drawn(
+        self,
+        vectors: ArrayLike,
+        ways: Sequence[tuple[GenerationConfig, int]],
+        prompts: Sequence[str] | None,
+        photo_states: PhotoStates | None,
+    ) -> list[list[list[Written]]]:
+        """For each way, and each of (m, d) vectors, so many texts; the last way is the one that draws."""
+        how, count = ways[-1]
         if how.method != "nucleus":
             raise InvalidValue("writing method", f"is {how.method!r}; texts are drawn by 'nucleus'")
         if count < 1:
             raise InvalidValue("count", f"is {count}, not at least 1")
         rows = as_vectors(vectors, "vectors", self.config.vector_size)
         begins = self.begins(prompts, len(rows))
-        most = how.most_words(self.config.max_words)
+        most = [one.most_words(self.config.max_words) for one, _ in ways]
         draws = {
-            begin: torch.cat([uniform_draws([_key(begin)], how.seed + number, most) for number in range(count)])
+            begin: torch.cat([uniform_draws([_key(begin)], how.seed + number, most[-1]) for number in range(count)])
             for begin in set(begins)
         }
-        texts: list[list[Written]] = [[] for _ in rows]
+        at_once = max(1, _ROWS // sum(times * (one.beams if one.method == "beam" else 1) for one, times in ways))
+        texts: list[list[list[Written]]] = [[[] for _ in rows] for _ in ways]
         with eval_mode(self):
-            for group in _groups([len(begin) for begin in begins], max(1, _ROWS // count)):
-                again = rows[group].repeat_interleave(count, dim=0).to(self.device)
-                begin = torch.tensor([begins[i] for i in group for _ in range(count)], device=self.device)
-                drawn = torch.cat([draws[begins[i]] for i in group])
-                part = None if photo_states is None else photo_states.rows([i for i in group for _ in range(count)])
-                said = search(self.steps(again, begin, most, photo_states=part), self._rules(how, most), drawn)
-                for place, i in enumerate(group):
-                    texts[i] = [self._written(one) for one in said[place * count : (place + 1) * count]]
+            for group in _groups([len(begin) for begin in begins], at_once):
+                begin = torch.tensor([begins[i] for i in group], device=self.device)
+                part = None if photo_states is None else photo_states.rows(group)
+                quests = []
+                for (one, times), longest in zip(ways, most, strict=True):
+                    # All texts of one vector go on from the same start.
+                    starts = torch.arange(len(group), device=self.device).repeat_interleave(times)
+                    chances = torch.cat([draws[begins[i]] for i in group]) if one.method == "nucleus" else None
+                    quests.append(Quest(self._rules(one, longest), starts, chances))
+                steps = self.steps(rows[group].to(self.device), begin, max(most), photo_states=part)
+                for way, (said, (_, times)) in enumerate(zip(search_together(steps, quests), ways, strict=True)):
+                    for place, i in enumerate(group):
+                        texts[way][i] = [self._written(text) for text in said[place * times : (place + 1) * times]]
         return texts
 
     def save_pretrained(self, folder: str | Path, *, half: bool = False, int8: bool = False) -> None:

@@ -41,6 +41,7 @@ _LEAST_PERSON = 0.5
 _HARDLY = 0.2
 """A kind is hardly there whose presence is below this share of what makes a caption sure."""
 _PHRASE_WORDS, _PHRASES_FETCHED = 4, 400
+_ROUNDED = 1e-6
 _FETCHED = 3
 """So many times more sentences are fetched than are references, because short ones are none."""
 
@@ -212,11 +213,13 @@ class MemoryWriter:
         if not isinstance(decoder, PrefixDecoder):
             kind = type(decoder).__name__
             raise InvalidValue("consensus", f"needs a writer that draws several texts, not a {kind}")
-        ways = [closed.vectors] if np.array_equal(closed.vectors, vectors) else [closed.vectors, vectors]
-        careful = zip(
-            *(decoder.write(rows, how.careful, prompts, photo_states=photo_states) for rows in ways), strict=True
+        first, drawn = decoder.write_and_draw(
+            closed.vectors, how.careful, how.draws, how.drawing, prompts, photo_states
         )
-        drawn = decoder.draw(closed.vectors, how.draws, how.drawing, prompts, photo_states)
+        # A vector whose length was made 1 twice may differ from itself in the last digit.
+        same = np.allclose(closed.vectors, vectors, rtol=0, atol=_ROUNDED)
+        second = [] if same else [decoder.write(vectors, how.careful, prompts, photo_states=photo_states)]
+        careful = zip(first, *second, strict=True)
         near_each = self.bank.project(
             vectors if remembered is None else remembered, nearest=_FETCHED * how.nearest
         ).nearest
