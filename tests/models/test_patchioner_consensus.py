@@ -98,6 +98,29 @@ def test_what_most_candidates_say_counts_beside_the_memory() -> None:
     assert consensus(candidates[:1], near, RARITY, 0.05, among=1.0) == 0
 
 
+@given(
+    st.lists(st.lists(st.sampled_from(WORDS), max_size=6).map(" ".join), min_size=2, max_size=5),
+    st.lists(st.sampled_from(MEMORY), min_size=1, max_size=4),
+    st.sampled_from((0.0, 0.3, 1.0)),
+)
+def test_the_choice_is_that_of_the_sums_written_out(candidates: list[str], references: list[str], among: float) -> None:
+    def alike(ours: str, theirs: str) -> float:
+        total = 0.0
+        for some, other in zip(RARITY.weights(ours), RARITY.weights(theirs), strict=True):
+            lengths = [math.sqrt(sum(value**2 for value in one.values())) or 1.0 for one in (some, other)]
+            common = sum(min(value, other[run]) * other[run] for run, value in some.items() if run in other)
+            total += common / math.prod(lengths)
+        return total
+
+    scores = []
+    for place, text in enumerate(candidates):
+        known = sum(alike(text, one) for one in references) / len(references)
+        others = [alike(text, other) for number, other in enumerate(candidates) if number != place]
+        scores.append((1 - among) * known + among * sum(others) / len(others))
+    best = consensus(candidates, _heard(*references), RARITY, 0.05, among)
+    assert scores[best] == pytest.approx(max(scores))
+
+
 def test_texts_that_have_nothing_in_common_with_the_sentences_are_equals() -> None:
     assert consensus(["", "zebra", "purple zebra"], _heard("a dog"), RARITY, 0.05) == 0
     # In a memory of one sentence all words are equally usual.

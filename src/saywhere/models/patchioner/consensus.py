@@ -13,6 +13,10 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
 
 from saywhere.core import InvalidValue, Nearest
 from saywhere.language.vocabulary import plain_words
@@ -79,13 +83,14 @@ class InverseFrequency:
         every = [plain_words(sentence) for sentence in sentences]
         if not every:
             raise InvalidValue("sentences", "there are none")
-        self._seen = Counter(chain.from_iterable(set(chain.from_iterable(_runs(words))) for words in every))
+        seen = Counter(chain.from_iterable(set(chain.from_iterable(_runs(words))) for words in every))
         self._most = math.log(len(every))
+        self._rarity = {run: self._most - math.log(times) for run, times in seen.items()}
 
     def weights(self, text: str) -> list[NgramWeights]:
         """For runs of 1, 2, 3 and 4 words: how often × how rare each is."""
         return [
-            {run: times * (self._most - math.log(max(1, self._seen[run]))) for run, times in Counter(runs).items()}
+            {run: times * self._rarity.get(run, self._most) for run, times in Counter(runs).items()}
             for runs in _runs(plain_words(text))
         ]
 
@@ -102,39 +107,61 @@ def consensus(
     if not candidates or not references:
         raise InvalidValue("consensus", "needs candidates and sentences")
     highest = max(one.cosine for one in references)
-    weights = [math.exp((one.cosine - highest) / softness) for one in references]
-    sentences = [_profile(one.sentence, rarity) for one in references]
-    own = [_profile(text, rarity) for text in candidates]
-    scores = []
-    for number, text in enumerate(own):
-        known = sum(weight * _likeness(text, other) for weight, other in zip(weights, sentences, strict=True))
-        others = [_likeness(text, other) for place, other in enumerate(own) if place != number and among]
-        scores.append((1 - among) * known / sum(weights) + among * sum(others) / max(len(others), 1))
-    return max(range(len(scores)), key=lambda number: (scores[number], -number))
+    weights = np.exp([(one.cosine - highest) / softness for one in references])
+    by_text = {text: rarity.weights(text) for text in dict.fromkeys(candidates)}
+    own = [by_text[text] for text in candidates]
+    column = {run: number for number, run in enumerate(dict.fromkeys(chain.from_iterable(chain(*own))))}
+    sizes = np.array([len(run) - 1 for run in column], dtype=np.intp)
+    ours = _profiles(own, column, sizes)
+    known = _likeness(ours, _profiles([rarity.weights(one.sentence) for one in references], column, sizes))
+    # Row by row, because a product of matrices may round equal rows otherwise, and of equals the first is kept.
+    scores = (1 - among) * (known * weights).sum(axis=1) / weights.sum()
+    if among:
+        alike = _likeness(ours, ours)
+        np.fill_diagonal(alike, 0)
+        scores += among * alike.sum(axis=1) / max(len(own) - 1, 1)
+    return int(scores.argmax())
 
 
-Profile = Sequence[tuple[NgramWeights, float]]
-"""For runs of 1, 2, 3 and 4 words: what each weighs, and the length of all of them as a vector."""
+class _Profiles(NamedTuple):
+    """Texts by the runs that any candidate has.
+
+    weights: (texts, runs) what each run weighs in each text. shares: the same over the length, as a vector, of all runs
+    of that size in the text. lengths: (texts, runs) those lengths.
+    """
+
+    weights: NDArray[np.float64]
+    shares: NDArray[np.float64]
+    lengths: NDArray[np.float64]
 
 
-def _profile(text: str, rarity: InverseFrequency) -> Profile:
-    return [(ngrams, _length(ngrams)) for ngrams in rarity.weights(text)]
+def _profiles(
+    texts: Sequence[Sequence[NgramWeights]], column: Mapping[tuple[str, ...], int], sizes: NDArray[np.intp]
+) -> _Profiles:
+    """column: of each run; others count in the lengths alone. sizes: (runs,) of each in words, less one."""
+    weights = np.zeros((len(texts), len(column)))
+    lengths = np.empty((len(texts), _LONGEST))
+    for row, text in enumerate(texts):
+        lengths[row] = [_length(ngrams) for ngrams in text]
+        said = {column[run]: value for ngrams in text for run, value in ngrams.items() if run in column}
+        weights[row, list(said)] = list(said.values())
+    by_run = lengths[:, sizes]
+    return _Profiles(weights, weights / by_run, by_run)
 
 
-def _likeness(ours: Profile, theirs: Profile) -> float:
-    return sum(
-        _alike(some, other) / (length * other_length)
-        for (some, length), (other, other_length) in zip(ours, theirs, strict=True)
-    )
-
-
-def _alike(ours: NgramWeights, theirs: NgramWeights) -> float:
-    """What is said more often than in the sentence does not count more: otherwise the one that repeats itself wins."""
-    return sum(min(value, theirs[run]) * theirs[run] for run, value in ours.items() if run in theirs)
+def _likeness(ours: _Profiles, theirs: _Profiles) -> NDArray[np.float64]:
+    """(ours, theirs). What is said more often than in the sentence does not count more: otherwise the one that repeats
+    itself wins."""
+    alike = np.empty((len(ours.weights), len(theirs.weights)))
+    for row, (values, lengths) in enumerate(zip(ours.weights, ours.lengths, strict=True)):
+        (said,) = values.nonzero()
+        common = np.minimum(values[said], theirs.weights[:, said]) * theirs.shares[:, said]
+        alike[row] = (common / lengths[said]).sum(axis=1)
+    return alike
 
 
 def _length(ngrams: NgramWeights) -> float:
-    return math.sqrt(sum(value * value for value in ngrams.values())) or 1.0
+    return math.hypot(*ngrams.values()) or 1.0
 
 
 def _runs(words: Sequence[str]) -> list[Iterator[tuple[str, ...]]]:

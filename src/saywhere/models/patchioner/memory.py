@@ -210,11 +210,8 @@ class MemoryBank:
             raise InvalidValue("vectors", f"row {row} lies midway between sentences that cancel each other out")
         vectors = (mixed / lengths).float().numpy()
         neighbours = [
-            [
-                Nearest(self.sentences[int(place)], float(cosine), float(share))
-                for place, cosine, share in zip(*columns, strict=True)
-            ]
-            for columns in zip(places[:, :nearest], cosines[:, :nearest], shares[:, :nearest], strict=True)
+            [Nearest(self.sentences[place], cosine, share) for place, cosine, share in zip(*columns, strict=True)]
+            for columns in zip(*(part[:, :nearest].tolist() for part in (places, cosines, shares)), strict=True)
         ]
         return Projected(vectors, neighbours)
 
