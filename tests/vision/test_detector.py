@@ -16,8 +16,9 @@ from saywhere.assets import folder_of, is_cached
 from saywhere.core import InvalidValue
 from saywhere.core.coco_classes import COCO_CLASSES
 from saywhere.vision import DetectingEncoder, Detector, Found, open_detector
-from saywhere.vision.detector import INPUT_PX, NAME, anchors
+from saywhere.vision.detector import INPUT_PX, NAME, _things, anchors
 from saywhere.vision.look import LiteEncoder
+from saywhere.vision.things import suppressed
 from saywhere.vision.view import Proposals
 
 SQUARE = Image.new("RGB", (50, 50), (255, 127, 0))
@@ -69,6 +70,23 @@ def test_anchors_are_moved_and_grown_as_the_network_says() -> None:
     middle_y, middle_x = y + 0.5 * height, x - 0.25 * width
     wanted = (middle_x - width / 2, middle_y - height, middle_x + width / 2, middle_y + height)
     np.testing.assert_allclose(one.box_xyxy, np.clip(wanted, 0, 1), atol=1e-6)
+
+
+@pytest.mark.parametrize("overlapping", [False, True])
+def test_the_hundred_surest_are_found_however_many_were_weighed(overlapping: bool) -> None:
+    """Whether the first look among the surest tells them all, or overlaps leave too few of those."""
+    drawn = np.random.default_rng(0)
+    count, kinds = 300, len(COCO_CLASSES)
+    corners = drawn.uniform(0, 0.02 if overlapping else 0.7, (count, 2))
+    boxes = np.concatenate([corners, corners + 0.3], axis=1).astype(np.float32)
+    scores = drawn.uniform(0, 1, (count, kinds)).astype(np.float32)
+    found = _things(Proposals(boxes, scores, COCO_CLASSES), 0.02)
+    expected = []
+    for kind, name in enumerate(COCO_CLASSES):
+        stay = suppressed(boxes, scores[:, kind], 0.5)
+        expected += [(name, *boxes[one].tolist(), float(scores[one, kind])) for one in stay]
+    expected.sort(key=lambda one: -one[-1])
+    assert [(one.name, *one.box_xyxy, one.score) for one in found] == [one for one in expected[:100] if one[-1] >= 0.02]
 
 
 def test_of_two_of_a_kind_that_overlap_the_surer_stays_and_both_were_weighed() -> None:
