@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -14,7 +15,8 @@ from PIL import Image
 from saywhere.core import InvalidValue, UnknownName
 from saywhere.vision.eye import Eye, EyeConfig, EyeEncoder, EyeNet, TrunkNet
 from saywhere.vision.focus import FocusConfig, FocusNet
-from saywhere.vision.runtime import Runtime, open_runtime
+from saywhere.vision.runtime import PRECISION_VARIABLE, Runtime, looking_precision, open_runtime
+from saywhere.vision.things import Namer
 
 CONFIG = EyeConfig(size=24, heads=3, layers=1, text_size=10, tap=1, input_px=32, patch_px=8, cell_size=6)
 TRUNK = FocusConfig(size=24, layers=3, heads=3, patch=8, places=3, head=(4, 4, 4))
@@ -132,3 +134,36 @@ def test_an_unknown_runtime_is_refused_by_name(eye: Eye, tmp_path: Path) -> None
 def test_a_shape_that_cannot_be_is_refused(wrong: Callable[[], object]) -> None:
     with pytest.raises(InvalidValue):
         wrong()
+
+
+def test_an_eye_beside_a_detector_finds_nothing_itself_and_sees_the_same(encoder: EyeEncoder) -> None:
+    namer = Namer(("cat",) * CONFIG.kinds, np.eye(CONFIG.kinds, 10, dtype=np.float32), least=0.0)
+    alone, beside = (EyeEncoder(encoder.run, CONFIG, "0" * 64, namer=namer, finds=finds) for finds in (True, False))
+    first, second = alone.look(photo(50, 30)), beside.look(photo(50, 30))
+    assert first.found
+    assert not second.found
+    np.testing.assert_array_equal(first.patches, second.patches)
+    assert first.present == second.present
+
+
+def test_the_precision_of_looking_is_what_the_environment_says(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(PRECISION_VARIABLE, raising=False)
+    assert looking_precision() == "f32"
+    monkeypatch.setenv(PRECISION_VARIABLE, "f16")
+    with pytest.raises(UnknownName, match="precision 'f16'"):
+        looking_precision()
+    openvino = pytest.importorskip("openvino")
+    monkeypatch.setenv(PRECISION_VARIABLE, "bf16")
+    for able in (["FP32", "BF16"], ["FP32"]):
+        monkeypatch.setattr(openvino, "Core", lambda able=able: SimpleNamespace(get_property=lambda *_: able))
+        if "BF16" in able:
+            assert looking_precision() == "bf16"
+        else:
+            with pytest.raises(InvalidValue, match="which this processor lacks"):
+                looking_precision()
+
+
+def test_features_of_another_precision_are_other_features(encoder: EyeEncoder) -> None:
+    rough = EyeEncoder(encoder.run, CONFIG, "0" * 64, precision="bf16")
+    assert "precision" not in encoder.fingerprint
+    assert rough.fingerprint == encoder.fingerprint | {"precision": "bf16"}

@@ -24,7 +24,7 @@ from saywhere.core import Frame, InvalidValue
 from saywhere.vision.focus import MEAN_RGB, SPREAD_RGB, FocusNet, VitBlock, open_focus
 from saywhere.vision.focus import NAME as TRUNK
 from saywhere.vision.photo import PhotoLike, read_photo
-from saywhere.vision.runtime import Runtime, open_runtime
+from saywhere.vision.runtime import PRECISIONS, Runtime, open_runtime
 from saywhere.vision.things import Namer
 from saywhere.vision.view import View
 
@@ -217,19 +217,31 @@ class EyeEncoder:
     """An eye that looks at photos squashed to a square; its views hold vectors in the space of texts.
 
     run: (B, input_px, input_px, 3) uint8 RGB → the arrays of `Eye`; see `saywhere.vision.runtime`. namer: calls what
-    boxes hold by name; without one nothing is found. sha256: of the learnt weights, for the record. A view's
-    `attention` is where people would look.
+    boxes hold by name; without one nothing is found. sha256: of the learnt weights, for the record. precision: that of
+    `run`. finds: whether views hold things, for an eye beside which no detector looks. A view's `attention` is where
+    people would look.
     """
 
     def __init__(
-        self, run: Runtime, config: EyeConfig, sha256: str, name: str = "eye", namer: Namer | None = None
+        self,
+        run: Runtime,
+        config: EyeConfig,
+        sha256: str,
+        name: str = "eye",
+        namer: Namer | None = None,
+        precision: str = PRECISIONS[0],
+        *,
+        finds: bool = True,
     ) -> None:
         self.run, self.config, self.sha256, self.name, self.namer = run, config, sha256, name, namer
+        self.precision, self.finds = precision, finds
 
     @property
     def fingerprint(self) -> dict[str, str | int]:
-        side = self.config.input_px
-        return {"encoder": self.name, "weights_sha256": self.sha256, "input_px": side, "fit": "squash"}
+        made: dict[str, str | int] = {"encoder": self.name, "weights_sha256": self.sha256}
+        made |= {"input_px": self.config.input_px, "fit": "squash"}
+        # Features that were stored before there was a choice go on being known.
+        return made if self.precision == PRECISIONS[0] else made | {"precision": self.precision}
 
     @property
     def size(self) -> int:
@@ -256,7 +268,7 @@ class EyeEncoder:
         views = []
         for number, image in enumerate(images):
             where = looked_at[number].reshape(grid, grid).repeat(cuts, axis=0).repeat(cuts, axis=1)
-            found = () if self.namer is None else self.namer.found(cells[number], boxes[number])
+            found = () if self.namer is None or not self.finds else self.namer.found(cells[number], boxes[number])
             named = () if self.namer is None else zip(self.namer.names, present[number].tolist(), strict=True)
             seen = (self.frame(image.size), cells[number], wholes[number], where, found)
             views.append(View(*seen, states[number], contrasts[number], dict(named)))

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional
 
-from saywhere.core import UnknownName
+from saywhere.core import InvalidValue, UnknownName
 from saywhere.core.errors import require
 
 Runtime = Callable[[NDArray[np.uint8]], tuple[NDArray[np.float32], ...]]
@@ -35,6 +35,20 @@ RUNTIMES = ("openvino", "torch")
 
 
 PRECISIONS = ("f32", "bf16")
+PRECISION_VARIABLE = "SAYWHERE_PRECISION"
+
+
+def looking_precision() -> str:
+    """The precision in which an eye of ours looks at photos: $SAYWHERE_PRECISION, one of PRECISIONS; by default f32.
+    bf16 is refused where it would not be computed."""
+    wanted = os.environ.get(PRECISION_VARIABLE) or PRECISIONS[0]
+    if wanted not in PRECISIONS:
+        raise UnknownName("precision", wanted, PRECISIONS)
+    if wanted != PRECISIONS[0]:
+        openvino = require("openvino", needed_for=f"the precision {wanted!r}", extra="fast")
+        if wanted.upper() not in openvino.Core().get_property("CPU", "OPTIMIZATION_CAPABILITIES"):
+            raise InvalidValue(f"${PRECISION_VARIABLE}", f"is {wanted!r}, which this processor lacks", "unset it")
+    return wanted
 
 
 def open_runtime(

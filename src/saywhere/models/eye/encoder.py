@@ -17,7 +17,7 @@ from saywhere.provenance import sha256_of
 from saywhere.vision.eye import Eye, EyeConfig, EyeEncoder, EyeNet, Seen, TrunkNet
 from saywhere.vision.focus import NAME as TRUNK
 from saywhere.vision.focus import open_focus
-from saywhere.vision.runtime import open_runtime
+from saywhere.vision.runtime import PRECISION_VARIABLE, PRECISIONS, looking_precision, open_runtime
 from saywhere.vision.things import Namer
 
 SHIPPED = Path(__file__).parents[1] / "base" / "eye"
@@ -93,8 +93,12 @@ def _unread(texts: Sequence[str], size: int) -> dict[str, Tensor]:
     return {text: torch.ones(size) for text in texts}
 
 
-def open_eye(folder: str | Path = SHIPPED, kind: str = "") -> EyeEncoder:
-    """kind: of runtime, see `saywhere.vision.runtime`. The trunk's weights are fetched if they are not there."""
+def open_eye(folder: str | Path = SHIPPED, kind: str = "", *, finds: bool = True) -> EyeEncoder:
+    """kind: of runtime, see `saywhere.vision.runtime`; in bf16 it is OpenVINO. finds: see `EyeEncoder`. The trunk's
+    weights are fetched if they are not there."""
+    precision = looking_precision()
+    if precision != PRECISIONS[0] and kind == "torch":
+        raise InvalidValue(f"${PRECISION_VARIABLE}", f"is {precision!r}, which torch does not look in here", "unset it")
     learner = EyeLearner.from_pretrained(folder)
     config = learner.eye.config
     digest = sha256_of(Path(folder) / WEIGHTS)
@@ -104,8 +108,8 @@ def open_eye(folder: str | Path = SHIPPED, kind: str = "") -> EyeEncoder:
     def eye() -> Eye:
         return Eye(TrunkNet(open_focus().network, config), learner.eye)
 
-    run = open_runtime(eye, key, example, cache_folder() / "compiled", kind)
-    return EyeEncoder(run, config, digest, namer=namer_of(learner))
+    run = open_runtime(eye, key, example, cache_folder() / "compiled", kind, precision)
+    return EyeEncoder(run, config, digest, namer=namer_of(learner), precision=precision, finds=finds)
 
 
 def namer_of(learner: EyeLearner) -> Namer:
