@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -135,8 +136,11 @@ class View:
 
     def with_found(self, found: Iterable[Found], proposals: Proposals | None = None) -> View:
         """The same view with these things found in it."""
-        seen = (self.frame, self.patches, self.whole, self.attention)
-        return View(*seen, found, self.states, self.contrast, self.present, proposals)
+        # What was checked when this view was made, and cannot be written to, need be neither checked nor copied.
+        other = copy(self)
+        object.__setattr__(other, "found", tuple(found))
+        object.__setattr__(other, "proposals", proposals)
+        return other
 
     def patch_boxes_xyxy(self) -> NDArray[np.float64]:
         """(rows * cols, 4) where each patch lies, in fractions of the photo, row by row from the top."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
@@ -102,9 +103,13 @@ class AlignedView:
     def vectors(self, regions: Sequence[Region]) -> Floats32:
         """(m, d) a vector of length 1 for each region. Of the whole photo, an encoder whose vectors are texts' already
         has one by itself."""
-        vectors = self.weighed(self.weights(regions), regions)
-        if self.alignment is None and self.weighting.image == PAPER.image:
-            vectors[[isinstance(region, WholeImage) for region in regions]] = _unit(self.view.whole[None])
+        if self.alignment is not None or self.weighting.image != PAPER.image:
+            return self.weighed(self.weights(regions), regions)
+        vectors: Floats32 = np.repeat(_unit(self.view.whole[None]), len(regions), axis=0)
+        parts = [row for row, region in enumerate(regions) if not isinstance(region, WholeImage)]
+        if parts:
+            asked = [regions[row] for row in parts]
+            vectors[parts] = self.weighed(self.weights(asked), asked)
         return vectors
 
     def presence(self, kind: str) -> float:
@@ -272,10 +277,13 @@ class EncoderEyes:
         return self.encoder.size if self.alignment is None else self.alignment.size
 
     def look(self, photo: Image.Image) -> View:
-        view = self.encoder.look(photo)
         if self.detector is None:
-            return view
-        seen = self.detector.find(photo)
+            return self.encoder.look(photo)
+        # Both at once: while one is between two networks or waits for its slowest part, the other computes.
+        with ThreadPoolExecutor(1, "saywhere-detector") as beside:
+            finding = beside.submit(self.detector.find, photo)
+            view = self.encoder.look(photo)
+        seen = finding.result()
         return view.with_found(seen.found, seen.proposals)
 
     def align(self, view: View) -> AlignedView:

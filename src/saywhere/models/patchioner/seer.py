@@ -281,7 +281,7 @@ def open_eyes(folder: Path, config: SeerConfig, *, encoder: Encoder | None = Non
     if config.encoder == EYE and encoder is None:
         from saywhere.models.eye.encoder import open_eye
 
-        eye = open_eye(folder / EYE)
+        eye = open_eye(folder / EYE, finds=detector is None)
         matcher = cache(partial(_open_matcher, folder / config.matching)) if config.matching else None
         return EncoderEyes(eye, None, detector, tags, None, Blend(**config.blend), eye.namer, weighting, matcher)
     looking: Any = encoder or open_encoder(config.encoder, config.input_px)
