@@ -12,6 +12,9 @@ import torch
 from saywhere.language.vocabulary import Vocabulary
 from saywhere.models.eye.encoder import EyeLearner
 from saywhere.models.eye.features import (
+    AUXILIARY,
+    AUXILIARY_FIELDS,
+    AUXILIARY_KIND,
     FOUND,
     FOUND_FIELDS,
     FOUND_KIND,
@@ -26,6 +29,7 @@ from saywhere.models.eye.features import (
 )
 from saywhere.models.patchioner.decoder import DecoderConfig, PrefixDecoder
 from saywhere.store import Store, StoreWriter
+from saywhere.vision.auxiliary import to_bytes
 from saywhere.vision.eye import EyeConfig, EyeNet
 
 GRID, SIZE, TEXT = 4, 16, 6
@@ -69,6 +73,14 @@ def save_found(folder: Path) -> None:
     with StoreWriter(folder / FOUND, FOUND_KIND, FOUND_FIELDS, {}) as writer:
         for row in Store(folder / PHOTOS):
             writer.add(row.key, boxes_xyxy=row["boxes_xyxy"], kinds=row["classes"], scores=[0.9])
+
+
+def save_auxiliary(folder: Path) -> None:
+    """What a second look would give: each photo's own kind, everywhere."""
+    with StoreWriter(folder / AUXILIARY, AUXILIARY_KIND, AUXILIARY_FIELDS, {}) as writer:
+        for row in Store(folder / PHOTOS):
+            kinds = np.eye(len(NAMES), dtype=np.float32)[row["classes"]]
+            writer.add(row.key, features=to_bytes(np.repeat(kinds, 5, axis=0)))
 
 
 def small_eye(seed: int = 0) -> EyeLearner:

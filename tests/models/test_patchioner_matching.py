@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -64,6 +65,25 @@ def test_it_reads_windows_and_things_and_how_many_there_are() -> None:
         ours.vector(states[:, :4], contrast, None)
 
 
+def test_a_second_look_is_read_by_a_network_that_learnt_to_and_its_places_count() -> None:
+    states, contrast = seen()
+    torch.manual_seed(0)
+    network = MatchNet(replace(SHAPE, auxiliary_size=5))
+    torch.nn.init.normal_(network.told.weight)
+    ours = Matcher(network)
+    assert ours.reads_auxiliary
+    second = np.random.default_rng(3).normal(size=(17, 5)).astype(np.float32)
+    told = ours.vector(states, contrast, None, second)
+    assert np.abs(told - ours.vector(states, contrast, None, 0 * second)).max() > 1e-4
+    swapped = np.concatenate([second[:1], second[1:][::-1]])
+    assert np.abs(told - ours.vector(states, contrast, None, swapped)).max() > 1e-4
+    for wrong in (None, second[:, :3]):
+        with pytest.raises(InvalidValue, match="this matcher reads 5"):
+            ours.vector(states, contrast, None, wrong)
+    plain = matcher()
+    np.testing.assert_allclose(plain.vector(states, contrast, None, second), plain.vector(states, contrast, None))
+
+
 def test_windows_are_means_with_their_centres() -> None:
     grid = np.arange(400, dtype=np.float32).reshape(20, 20)
     states = np.concatenate([[[-1.0]], grid.reshape(-1, 1)]).astype(np.float32)
@@ -96,9 +116,9 @@ def test_a_view_asks_it_once() -> None:
     asked: list[int] = []
 
     class Counting(Matcher):
-        def vector(self, states: Any, contrast: Any, found: Any) -> Any:
+        def vector(self, states: Any, contrast: Any, things: Any, auxiliary: Any = None) -> Any:
             asked.append(len(states))
-            return super().vector(states, contrast, found)
+            return super().vector(states, contrast, things, auxiliary)
 
     opened = Counting(matcher().network)
     aligned = AlignedView(view, matcher=lambda: opened)
@@ -113,9 +133,12 @@ def test_a_text_finds_its_photo_by_the_nearest_vector() -> None:
     assert recalls(photos, texts, [0, 1, 2], (1, 2)) == {"r1": pytest.approx(1 / 3), "r2": 1.0}
 
 
-def test_it_learns_to_tell_photos_apart_and_is_put_into_a_model(tmp_path: Path) -> None:
+@pytest.mark.parametrize("second", [False, True])
+def test_it_learns_to_tell_photos_apart_and_is_put_into_a_model(second: bool, tmp_path: Path) -> None:
     folder = tmp_path / "eye-data"
     eye_small.save_captions(folder, ("train",) * 24 + ("validation",) * 6)
+    if second:
+        eye_small.save_auxiliary(folder)
     scale = MatchingScale(steps=30, batch=12, rate=1e-2, bf16=False)
     part = build_matching(folder, folder / "eye", tmp_path / "made", scale, QUIET)
     task: Any = make_task(matching_recipe(folder, tmp_path / "made" / "windows", scale))
@@ -126,13 +149,16 @@ def test_it_learns_to_tell_photos_apart_and_is_put_into_a_model(tmp_path: Path) 
     assert task.validate(model.eval())["r1"] > before["r1"]
     model_folder = tmp_path / "model"
     model_folder.mkdir()
-    save_config(model_folder, CONFIG | {"encoder": "eye"})
+    save_config(model_folder, CONFIG | {"encoder": "eye", "detector": True})
     install_matching(part, model_folder)
     assert read_config(model_folder).matching == PART
+    assert read_config(model_folder).auxiliary is second
     with pytest.raises(InvalidFile, match="already"):
         install_matching(model_folder / PART, model_folder)
     with pytest.raises(InvalidValue, match="goes with the encoder"):
         save_config(model_folder, CONFIG | {"matching": PART})
+    with pytest.raises(InvalidValue, match="goes with matching"):
+        save_config(model_folder, CONFIG | {"auxiliary": True})
 
 
 def test_the_recipe_is_checked_before_work_starts(tmp_path: Path) -> None:

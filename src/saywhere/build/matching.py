@@ -1,6 +1,6 @@
 """How the part of a model that tells photos apart is made: from what the eye's trunk gave, an eye, and captions.
 
-    windows of hidden states → a network trained by recipes/matching.toml → matching/
+    windows of hidden states, things found, second looks → a network trained by recipes/matching.toml → matching/
 
 Every step goes on where it stopped.
 """
@@ -18,7 +18,7 @@ from saywhere.build.parts import install_part
 from saywhere.core.types import Progress
 from saywhere.learn import train_to_end
 from saywhere.learn.recipe import Recipe, parse_recipe
-from saywhere.models.eye.features import CAPTIONS, CAPTIONS_KIND
+from saywhere.models.eye.features import AUXILIARY, CAPTIONS, CAPTIONS_KIND
 from saywhere.models.patchioner.matching import Matcher, windows_of
 from saywhere.models.patchioner.matching_task import WINDOWS_FIELDS, WINDOWS_KIND, MatchTraining
 from saywhere.store import Store
@@ -63,8 +63,8 @@ def see_windows(features: Path, eye: Path, out: Path, progress: Progress, *, bf1
 
 def install_matching(part: Path, model: Path) -> None:
     """Put a trained part into a model's folder, in place of one that was there, and name it in seer.json."""
-    Matcher.from_pretrained(part)
-    install_part(part, model, matching=part.name)
+    matcher = Matcher.from_pretrained(part)
+    install_part(part, model, matching=part.name, auxiliary=matcher.reads_auxiliary)
 
 
 def matching_recipe(features: Path, windows: Path, scale: MatchingScale) -> Recipe:
@@ -74,7 +74,7 @@ def matching_recipe(features: Path, windows: Path, scale: MatchingScale) -> Reci
         "name": "telling photos apart",
         "task": "patchioner-matching",
         "seed": scale.seed,
-        "data": {"folder": str(features), "windows": str(windows)},
+        "data": {"folder": str(features), "windows": str(windows), "auxiliary": (features / AUXILIARY).is_dir()},
         "train": {
             "steps": scale.steps,
             "batch_size": scale.batch,

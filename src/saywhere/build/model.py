@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from saywhere.build.answers import PART, AnswerInputs, AnswerScale, build_answers, install_answers
+from saywhere.build.eye_auxiliary import Looker, look_again
 from saywhere.build.eye_features import build_eye_features
 from saywhere.build.eye_things import Finder, find_things
 from saywhere.build.matching import MatchingScale, build_matching, install_matching
@@ -67,13 +68,15 @@ class ModelSettings:
 @dataclass(frozen=True, slots=True)
 class FrozenParts:
     """What a model is built on and does not learn. trunk: of the eye, from pixels to hidden states and colours;
-    trunk_about: what these depend on. detector: what finds the things that answers and matching read."""
+    trunk_about: what these depend on. detector: what finds the things that answers and matching read. auxiliary: what
+    looks a second time, for matching; None for a matching without it."""
 
     trunk: Runtime
     trunk_about: dict[str, Any]
     text_encoder: TextEncoder
     detector: Finder
     config: EyeConfig
+    auxiliary: Looker | None = None
 
 
 def build_model(
@@ -91,6 +94,8 @@ def build_model(
     trunk = (frozen.trunk, frozen.trunk_about)
     made = build_eye_features(store, features, *trunk, frozen.text_encoder, frozen.config, progress, settings.photos)
     find_things(store, features, frozen.detector, progress)
+    if frozen.auxiliary is not None and settings.matching_steps:
+        look_again(store, features, frozen.auxiliary, progress)
     both = train_to_end(eye_recipe(features, base / _TEXT_WRITER, settings), work / "eye", PhotoWriter)
     learnt = work / "learnt"
     both.save_pretrained(learnt)

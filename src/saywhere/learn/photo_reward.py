@@ -36,14 +36,16 @@ from saywhere.models.patchioner.photo_writing import (
 class PhotoRewardSection(PhotoWriterSection, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """[model]: as for "patchioner-photo-writer", but captions are drawn. samples: for each photo. sample_words: pieces
     of each, at most. sample_temperature: see `RewardSection`. invented: what each kind of thing that is named and not
-    there costs. naming: how much what boxes are called counts. Start from a writer that can speak: [data] decoder and
-    eye."""
+    there costs. naming: how much what boxes are called counts. likely_captions: people's captions of each photo that go
+    on being learnt by likelihood beside, counted as boxes are, so that the writer stays near what people say. Start
+    from a writer that can speak: [data] decoder and eye."""
 
     samples: int = 5
     sample_words: int = 20
     sample_temperature: float = 1.0
     invented: float = 0.2
     naming: float = 0.3
+    likely_captions: int = 0
 
     def __post_init__(self) -> None:
         reward.check_samples(self.samples, self.sample_words, self.sample_temperature)
@@ -53,9 +55,10 @@ class PhotoRewardSection(PhotoWriterSection, frozen=True, forbid_unknown_fields=
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RewardBatch(Movable):
-    """B photos. boxes: what their boxes are called. captions: of each photo. things: that are in it, by name."""
+    """B photos. likely: texts that are learnt by likelihood: what their boxes are called, and captions if asked for.
+    captions: of each photo. things: that are in it, by name."""
 
-    boxes: PhotoTextBatch
+    likely: PhotoTextBatch
     captions: tuple[tuple[str, ...], ...]
     things: tuple[frozenset[str], ...]
 
@@ -72,13 +75,13 @@ class PhotoRewardTask(PhotoWriterTask):
         self._rarity = DocumentFrequency.of(captions, tokenized=True)
 
     def collate(self, items: Sequence[PhotoTexts], generator: torch.Generator) -> RewardBatch:  # type: ignore[override]
-        boxes = self.text_batch(items, 0, self._reward.boxes, generator)
+        likely = self.text_batch(items, self._reward.likely_captions, self._reward.boxes, generator)
         captions = tuple(self._captions(item.captions) for item in items)
         marked = (frozenset(self._train.names[kind] for kind in item.photo.classes.tolist()) for item in items)
         things = tuple(
             some.union(*(classes_named(text) for text in said)) for some, said in zip(marked, captions, strict=True)
         )
-        return RewardBatch(boxes, captions, things)
+        return RewardBatch(likely, captions, things)
 
     def losses(  # type: ignore[override]
         self, model: nn.Module, batch: RewardBatch, generator: torch.Generator
@@ -86,7 +89,7 @@ class PhotoRewardTask(PhotoWriterTask):
         """The policy gradient's loss and that of what boxes are called; the mean reward."""
         writer, samples = writer_of(model), self._reward.samples
         with torch.no_grad():
-            seen = writer.eye(batch.boxes.trunk_states)
+            seen = writer.eye(batch.likely.trunk_states)
         vectors = unit(seen.whole.float()).repeat_interleave(samples, dim=0)
         photo_states = PhotoStates(seen.states, seen.states.new_ones(len(vectors), seen.states.shape[1] - 1))
         temperature = self._reward.sample_temperature
@@ -97,7 +100,7 @@ class PhotoRewardTask(PhotoWriterTask):
         said = log_likelihoods(writer.decoder, vectors, drawn, photo_states, temperature)
         loss = -(advantage * said).sum() / (drawn != PAD_ID).sum()
         named = self._naming_loss(
-            writer.decoder, seen_texts(writer.eye, seen, batch.boxes, self._reward.loudness), batch
+            writer.decoder, seen_texts(writer.eye, seen, batch.likely, self._reward.loudness), batch
         )
         return {"loss": loss + self._reward.naming * named, "reward": rewards.mean(), "naming": named.detach()}
 
@@ -106,9 +109,9 @@ class PhotoRewardTask(PhotoWriterTask):
         return {}
 
     def _naming_loss(self, decoder: PrefixDecoder, seen: tuple[Tensor, PhotoStates], batch: RewardBatch) -> Tensor:
-        if not (batch.boxes.words != PAD_ID).any():
+        if not (batch.likely.words != PAD_ID).any():
             return seen[0].sum() * 0
-        return decoder.loss(seen[0], batch.boxes.words, None, self._reward.smoothing, seen[1])
+        return decoder.loss(seen[0], batch.likely.words, None, self._reward.smoothing, seen[1])
 
     def _captions(self, ids: Sequence[Sequence[int]]) -> tuple[str, ...]:
         return tuple(self.vocabulary.text(one) for one in ids)

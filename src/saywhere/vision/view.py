@@ -88,6 +88,7 @@ class View:
     contrast: (d,) float32, the photo in a second vector, which tells it from others; `whole` where there is no other.
     present: how likely each kind of thing is somewhere in the photo, by name; empty where the encoder does not tell.
     proposals: what the detector weighed on the way to `found`; None where no detector looked.
+    auxiliary: (k, a) float32, what a second look gave, the whole first; None where there was none.
     """
 
     frame: Frame
@@ -99,6 +100,7 @@ class View:
     contrast: Floats32
     present: Mapping[str, float]
     proposals: Proposals | None
+    auxiliary: Floats32 | None
 
     def __init__(
         self,
@@ -111,6 +113,7 @@ class View:
         contrast: ArrayLike | None = None,
         present: Mapping[str, float] | None = None,
         proposals: Proposals | None = None,
+        auxiliary: Floats32 | None = None,
     ) -> None:
         seen, one = np.array(patches, dtype=np.float32), np.array(whole, dtype=np.float32)
         if seen.ndim != 3 or seen.shape[:2] != frame.grid or not seen.shape[2]:
@@ -133,13 +136,17 @@ class View:
         object.__setattr__(self, "contrast", other)
         object.__setattr__(self, "present", dict(present or {}))
         object.__setattr__(self, "proposals", proposals)
+        object.__setattr__(self, "auxiliary", auxiliary)
 
-    def with_found(self, found: Iterable[Found], proposals: Proposals | None = None) -> View:
-        """The same view with these things found in it."""
+    def with_found(
+        self, found: Iterable[Found], proposals: Proposals | None = None, auxiliary: Floats32 | None = None
+    ) -> View:
+        """The same view with these things found in it, and with what a second look gave, if that is new."""
         # What was checked when this view was made, and cannot be written to, need be neither checked nor copied.
         other = copy(self)
         object.__setattr__(other, "found", tuple(found))
         object.__setattr__(other, "proposals", proposals)
+        object.__setattr__(other, "auxiliary", self.auxiliary if auxiliary is None else auxiliary)
         return other
 
     def patch_boxes_xyxy(self) -> NDArray[np.float64]:

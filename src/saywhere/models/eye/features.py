@@ -5,6 +5,7 @@ FOLDER/names    a store, one row a class: what it is called, as a vector
 FOLDER/told     a store, one row a photo that people told of: its captions, and what its boxes may be called
 FOLDER/words    a store, one row a word that people say of photos, as a vector; FOLDER/said: for each photo, which ones
 FOLDER/found    a store, one row a photo: what a detector found in it, for networks that read that beside the eye
+FOLDER/auxiliary    a store, one row a photo: what a second look gave, see `saywhere.vision.auxiliary`; for the same
 
 What the trunk gives is kept in a byte a number: of every channel the mean and a step, five standard deviations in 127
 parts, are in the store's `about`. A thousand photos take 160 MB.
@@ -32,6 +33,7 @@ KIND, NAMES_KIND, CAPTION_WORDS_KIND = "eye features", "class names", "words sai
 CAPTIONS_KIND = "what photos are told by"
 FOUND, FOUND_KIND = "found", "things found"
 FOUND_FIELDS = {"boxes_xyxy": "float16", "kinds": "int16", "scores": "float16"}
+AUXILIARY, AUXILIARY_KIND, AUXILIARY_FIELDS = "auxiliary", "second looks", {"features": "uint8"}
 FIELDS = {
     "tapped": "int8",
     "boxes_xyxy": "float32",

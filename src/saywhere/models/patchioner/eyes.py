@@ -33,6 +33,7 @@ _LEAST_ODDS = 0.01
 if TYPE_CHECKING:
     from saywhere.models.patchioner.alignment import Alignment
     from saywhere.models.patchioner.matching import Matcher
+    from saywhere.vision.auxiliary import Auxiliary
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +145,8 @@ class AlignedView:
             told: Floats32 = _unit(self.view.contrast[None])[0]
             return told
         matcher = self._matcher()
-        return matcher.vector(self.view.states, self.view.contrast, self.things(matcher.most, matcher.least))
+        things = self.things(matcher.most, matcher.least)
+        return matcher.vector(self.view.states, self.view.contrast, things, self.view.auxiliary)
 
     def state_weights(self, weights: Floats32) -> Floats32:
         """(m, n) how much each of the view's n hidden states of patches counts, from (m, rows, cols) weights."""
@@ -255,7 +257,8 @@ class EncoderEyes:
 
     alignment: None for an encoder whose vectors are those of texts already; see `saywhere.vision.eye`. detector, tags:
     what finds and names things, both or none. classes: what the encoder's own classifier calls things. blend: how loud
-    names are. namer, weighting, matcher: see `AlignedView`.
+    names are. namer, weighting, matcher: see `AlignedView`. auxiliary: opens what looks a second time, for a matcher
+    that reads that.
     """
 
     encoder: Encoder
@@ -267,6 +270,7 @@ class EncoderEyes:
     namer: Namer | None = None
     weighting: Aggregation = PAPER
     matcher: Callable[[], Matcher] | None = None
+    auxiliary: Callable[[], Auxiliary] | None = None
 
     def __post_init__(self) -> None:
         if (self.detector is None) != (self.tags is None):
@@ -284,7 +288,8 @@ class EncoderEyes:
             finding = beside.submit(self.detector.find, photo)
             view = self.encoder.look(photo)
         seen = finding.result()
-        return view.with_found(seen.found, seen.proposals)
+        second = None if self.auxiliary is None else self.auxiliary().look(photo)
+        return view.with_found(seen.found, seen.proposals, second)
 
     def align(self, view: View) -> AlignedView:
         named = (self.tags, self.classes, self.blend, self.namer)

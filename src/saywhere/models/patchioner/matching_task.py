@@ -20,10 +20,11 @@ from saywhere.core.types import Floats32
 from saywhere.models.common.batches import Movable, padded
 from saywhere.models.common.modes import seeded_dropout
 from saywhere.models.common.recalls import recalls
-from saywhere.models.eye.features import FOUND, FOUND_KIND, EyeFeatures, FoundThings
+from saywhere.models.eye.features import AUXILIARY, AUXILIARY_KIND, FOUND, FOUND_KIND, EyeFeatures, FoundThings
 from saywhere.models.eye.objective import drawn_patches
 from saywhere.models.patchioner.matching import LEAST_SCORE, MOST_THINGS, Matcher, MatcherConfig, MatchNet
 from saywhere.store import Store
+from saywhere.vision.auxiliary import to_floats
 from saywhere.vision.things import NamedThings
 
 WINDOWS_KIND = "windows of photos"
@@ -48,27 +49,31 @@ class MatchingSection(msgspec.Struct, frozen=True, forbid_unknown_fields=True, k
 
 class MatchingData(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """[data]: folder: that `saywhere build eye` wrote. windows: what an eye saw of its photos, as `saywhere
-    build matching` writes it. validation: photos among which each is to be found, at most."""
+    build matching` writes it. auxiliary: whether what a second look gave is read, too. validation: photos among which
+    each is to be found, at most."""
 
     folder: Path
     windows: Path
+    auxiliary: bool = False
     validation: Annotated[int, Meta(ge=2)] = 500
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MatchItem:
-    """One photo. windows, centres, contrast: as `MatchNet` reads them. caption_vectors: (k, d), at least one."""
+    """One photo. windows, centres, contrast, auxiliary: as `MatchNet` reads them. caption_vectors: (k, d), at least
+    one."""
 
     windows: Floats32
     centres: Floats32
     contrast: Floats32
+    auxiliary: Floats32
     things: NamedThings
     caption_vectors: Floats32
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MatchBatch(Movable):
-    """B photos: the six inputs of `MatchNet`, and captions: (B, k, d), k of each, drawn at random."""
+    """B photos: the seven inputs of `MatchNet`, and captions: (B, k, d), k of each, drawn at random."""
 
     windows: Tensor
     centres: Tensor
@@ -76,11 +81,13 @@ class MatchBatch(Movable):
     names: Tensor
     boxes_xyxy: Tensor
     scores: Tensor
+    auxiliary: Tensor
     captions: Tensor
 
     @property
     def read(self) -> tuple[Tensor, ...]:
-        return self.windows, self.centres, self.contrast, self.names, self.boxes_xyxy, self.scores
+        things = self.names, self.boxes_xyxy, self.scores
+        return self.windows, self.centres, self.contrast, *things, self.auxiliary
 
 
 class MatchItems(Sequence[MatchItem]):
@@ -89,11 +96,13 @@ class MatchItems(Sequence[MatchItem]):
     def __init__(self, data: MatchingData, split: str) -> None:
         self._features, self._windows = EyeFeatures(data.folder, split), Store(data.windows, WINDOWS_KIND)
         self._found = Store(data.folder / FOUND, FOUND_KIND)
+        self._auxiliary = Store(data.folder / AUXILIARY, AUXILIARY_KIND) if data.auxiliary else None
         every = range(len(self._features))
         self._rows = [i for i in every if self._features.key(i) in self._windows and self._count(i)]
         if not self._rows:
             raise InvalidFile(data.windows, f"has no photo of the split {split!r} that people told of")
-        parts = (self._features.fingerprint, self._windows.fingerprint, self._found.fingerprint)
+        parts = [self._features.fingerprint, self._windows.fingerprint, self._found.fingerprint]
+        parts += [] if self._auxiliary is None else [self._auxiliary.fingerprint]
         self.fingerprint = "-".join((*parts, str(len(self._rows))))
 
     def __len__(self) -> int:
@@ -107,9 +116,15 @@ class MatchItems(Sequence[MatchItem]):
             np.array(seen["windows"], np.float32),
             np.array(seen["centres"], np.float32),
             np.array(seen["contrast"], np.float32),
+            self._second(key),
             found.named(self._features.name_vectors).surest(MOST_THINGS, LEAST_SCORE),
             self._features.caption_vectors(row),
         )
+
+    def _second(self, key: str) -> Floats32:
+        if self._auxiliary is None:
+            return np.zeros((1, 0), np.float32)
+        return to_floats(self._auxiliary.by_key(key)["features"])
 
     def _count(self, row: int) -> int:
         return len(self._features.caption_vectors(row))
@@ -140,7 +155,8 @@ class MatchingTask:
     def build(self, generator: torch.Generator) -> nn.Module:  # noqa: ARG002 - torch's own is seeded too
         first, section = self._train[0], self._section
         shape = (section.width, section.heads, section.layers, section.feed_forward, section.dropout)
-        return MatchTraining(MatchNet(MatcherConfig(first.windows.shape[1], len(first.contrast), *shape)))
+        sizes = first.windows.shape[1], len(first.contrast)
+        return MatchTraining(MatchNet(MatcherConfig(*sizes, *shape, first.auxiliary.shape[1])))
 
     def train_items(self) -> MatchItems:
         return self._train
@@ -202,10 +218,10 @@ def batch_of(items: Sequence[MatchItem], captions: Floats32, rows: NDArray[np.in
         windows, centres = np.concatenate([windows[:, :1], windows[:, 1:][photo, rows]], axis=1), centres[photo, rows]
     most = max(1, *(len(one.things) for one in items))
     names, boxes, scores = (padded([getattr(one.things, name) for one in items], most, 0) for name in _THINGS)
-    contrast = np.stack([one.contrast for one in items])
-    seen = (torch.from_numpy(part) for part in (windows, centres, contrast, captions))
-    windows_seen, centres_seen, contrast_seen, told = seen
-    return MatchBatch(windows_seen, centres_seen, contrast_seen, names, boxes, scores, told)
+    contrast, auxiliary = (np.stack([getattr(one, name) for one in items]) for name in ("contrast", "auxiliary"))
+    seen = (torch.from_numpy(part) for part in (windows, centres, contrast, auxiliary, captions))
+    windows_seen, centres_seen, contrast_seen, second, told = seen
+    return MatchBatch(windows_seen, centres_seen, contrast_seen, names, boxes, scores, second, told)
 
 
 def _training_of(model: nn.Module) -> MatchTraining:

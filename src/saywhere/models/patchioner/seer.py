@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from saywhere.models.patchioner.answering import RegionAnswerer
     from saywhere.models.patchioner.matching import Matcher
     from saywhere.models.patchioner.referring import Referrer
+    from saywhere.vision.auxiliary import Auxiliary
     from saywhere.vision.segmenter import Segmenter
 
 __all__ = [
@@ -262,6 +263,12 @@ def _open_matcher(folder: Path) -> Matcher:
     return Matcher.from_pretrained(folder)
 
 
+def _open_auxiliary() -> Auxiliary:
+    from saywhere.vision.auxiliary import open_auxiliary
+
+    return open_auxiliary()
+
+
 def _open_segmenter() -> Segmenter:
     from saywhere.vision.segmenter import open_segmenter
 
@@ -283,7 +290,9 @@ def open_eyes(folder: Path, config: SeerConfig, *, encoder: Encoder | None = Non
 
         eye = open_eye(folder / EYE, finds=detector is None)
         matcher = cache(partial(_open_matcher, folder / config.matching)) if config.matching else None
-        return EncoderEyes(eye, None, detector, tags, None, Blend(**config.blend), eye.namer, weighting, matcher)
+        auxiliary = cache(_open_auxiliary) if config.auxiliary else None
+        blend = Blend(**config.blend)
+        return EncoderEyes(eye, None, detector, tags, None, blend, eye.namer, weighting, matcher, auxiliary)
     looking: Any = encoder or open_encoder(config.encoder, config.input_px)
     return EncoderEyes(
         looking,

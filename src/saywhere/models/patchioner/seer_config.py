@@ -37,7 +37,8 @@ class SeerConfig(msgspec.Struct, forbid_unknown_fields=True):
     level_gap: "memory" or "direct"; level_beams: of their search, 1 for greedy; level_draws: to write them by
     consensus, see `ConsensusConfig`; 0 not to.
     referring: the folder of the network that finds referring expressions, if there is one; see `Referrer`.
-    matching: that of the network that tells photos apart for an eye of ours, if there is one; see `Matcher`."""
+    matching: that of the network that tells photos apart for an eye of ours, if there is one; see `Matcher`. auxiliary:
+    whether photos are looked at a second time, which that network may read; see `saywhere.vision.auxiliary`."""
 
     name: str
     encoder: str
@@ -67,6 +68,7 @@ class SeerConfig(msgspec.Struct, forbid_unknown_fields=True):
     level_draws: int = 0
     referring: str = ""
     matching: str = ""
+    auxiliary: bool = False
     alignment: str = "linear"
     text_encoder: str = ""
     weighting: dict[str, str] = {}
@@ -120,6 +122,8 @@ def _check(config: SeerConfig) -> None:
         raise InvalidValue("temperature", f"is {config.temperature}, not above 0")
     if config.matching and config.encoder != EYE:
         raise InvalidValue("matching", f"goes with the encoder {EYE!r}, not with {config.encoder!r}")
+    if config.auxiliary and not (config.matching and config.detector):
+        raise InvalidValue("auxiliary", "goes with matching, which reads it, and with a detector")
     _check_levels(config)
     known = [one.name for one in fields(Blend)]
     for name in config.blend:
