@@ -77,16 +77,20 @@ class Detector:
             raise InvalidValue("least_score", f"is {least_score}, not within [0, 1]")
         pixels, shares = _fitted(read_photo(photo))
         shifts, scores = self.network(pixels[None])
-        proposals = self._proposals(shifts[0], scores[0][:, _COLUMNS], shares)
+        # Of most places nothing is ever said, so that only the others are sorted by kind.
+        places = np.flatnonzero(scores[0].max(axis=1) >= _FAINTEST)
+        proposals = self._proposals(self._anchors[places], shifts[0][places], scores[0][places][:, _COLUMNS], shares)
         return Detected(_things(proposals, max(least_score, _FAINTEST)), proposals)
 
-    def _proposals(self, shifts: Floats32, scores: Floats32, shares: tuple[float, float]) -> Proposals:
+    def _proposals(
+        self, anchored: Floats32, shifts: Floats32, scores: Floats32, shares: tuple[float, float]
+    ) -> Proposals:
         """The surest places. shares: of the input's width and height that the photo takes."""
         best = scores.max(axis=1)
         chosen = np.flatnonzero(best >= _FAINTEST)
         if len(chosen) > _MOST_PROPOSALS:
             chosen = chosen[np.argsort(-best[chosen], kind="stable")[:_MOST_PROPOSALS]]
-        moved = _moved(self._anchors[chosen], shifts[chosen])
+        moved = _moved(anchored[chosen], shifts[chosen])
         boxes: Floats32 = np.clip(moved / np.array(shares * 2, np.float32), 0, 1).astype(np.float32)
         real = (boxes[:, :2] < boxes[:, 2:]).all(axis=1)
         return Proposals(boxes[real], np.clip(scores[chosen][real], 0, 1), self.names)
