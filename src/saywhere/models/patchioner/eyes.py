@@ -283,7 +283,7 @@ class EncoderEyes:
     def look(self, photo: Image.Image) -> View:
         if self.detector is None:
             return self.encoder.look(photo)
-        # Both at once: while one is between two networks or waits for its slowest part, the other computes.
+        # Both at once: what one does on a single core, such as sorting boxes, leaves the others to its neighbour.
         with ThreadPoolExecutor(1, "saywhere-detector") as beside:
             finding = beside.submit(self.detector.find, photo)
             view = self.encoder.look(photo)
