@@ -7,6 +7,7 @@
 5. model      both put into a copy of a model that has a memory, names of kinds and a writer of texts (`with_eye`)
 6. answers    if asked for, the part that answers questions (`answers`)
 7. referring  if asked for, the part that finds what expressions mean (`referring_part`)
+8. naming     if asked for, the part that says which kind a box shows (`naming`)
 Each stage leaves its files in the work folder and is not done again.
 """
 
@@ -21,6 +22,7 @@ from saywhere.build.eye_auxiliary import Looker, look_again
 from saywhere.build.eye_features import build_eye_features
 from saywhere.build.eye_things import Finder, find_things
 from saywhere.build.matching import MatchingScale, build_matching, install_matching
+from saywhere.build.naming import NamingScale, build_naming, install_naming
 from saywhere.build.referring_part import build_referring, install_referring
 from saywhere.build.referring_training import TrainingConfig
 from saywhere.build.text_writer import TextWriterScale, build_text_writer, install_text_writer
@@ -31,7 +33,8 @@ from saywhere.language.embed import TextEncoder
 from saywhere.learn import train_to_end
 from saywhere.learn.recipe import Recipe, parse_recipe
 from saywhere.models.patchioner.photo_writing import EYE_FOLDER, PhotoWriter
-from saywhere.models.patchioner.seer import open_seer
+from saywhere.models.patchioner.seer import open_eyes, open_seer
+from saywhere.models.patchioner.seer_config import read_config
 from saywhere.store import Store
 from saywhere.vision.eye import EyeConfig
 from saywhere.vision.runtime import Runtime
@@ -44,7 +47,7 @@ _TEXT_WRITER = "decoder"
 class ModelSettings:
     """steps, around_steps, reward_steps: of the three trainings; 0 for none.
     text_steps, matching_steps, answer_steps, referring_epochs: of the writer that learns from text alone, and of the
-    parts that tell photos apart, answer and find; 0 for none.
+    parts that tell photos apart, answer and find; 0 for none. naming: whether there is one that names boxes.
     batch, reward_batch: photos a step. precision: "fp32", or "bf16" where the processor has it. photos: at most, those
     with most labels first. eye: how the eye learns, see `EyeSection`."""
 
@@ -55,6 +58,7 @@ class ModelSettings:
     matching_steps: int = 0
     answer_steps: int = 0
     referring_epochs: int = 0
+    naming: bool = False
     batch: int = 32
     reward_batch: int = 16
     rate: float = 4e-4
@@ -124,6 +128,10 @@ def build_model(
         training = TrainingConfig(epochs=settings.referring_epochs, seed=settings.seed)
         finding = build_referring(store, open_seer(out), out, work / "referring", training, progress)
         install_referring(finding.part, out)
+    if settings.naming:
+        eyes = open_eyes(out, read_config(out), detector=frozen.detector)
+        names = NamingScale(photos=settings.photos, seed=settings.seed)
+        install_naming(build_naming(store, eyes, out, work / "naming", names, progress).part, out)
     return made.unreadable
 
 

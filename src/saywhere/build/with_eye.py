@@ -17,7 +17,7 @@ from saywhere.models.patchioner.decoder import PrefixDecoder
 from saywhere.models.patchioner.seer_config import EYE, read_config, save_config
 from saywhere.models.patchioner.tags import Tags
 
-_OF_THE_OLD_EYES = ("alignment", "classes")
+_OF_THE_OLD_EYES = ("alignment", "classes", "naming")
 
 
 def build_with_eye(
@@ -46,6 +46,6 @@ def build_with_eye(
             out / "tags"
         )
     kept = {name: folder for name, folder in config.writers.items() if name not in writers}
-    own = {"encoder": EYE, "input_px": learner.eye.config.input_px, "class_names": False}
+    own = {"encoder": EYE, "input_px": learner.eye.config.input_px, "class_names": False, "naming": ""}
     own |= {"writers": {name: name for name in writers} | kept}
     save_config(out, msgspec.to_builtins(config) | own | dict(changes or {}))

@@ -30,6 +30,7 @@ from saywhere.cli import (
     library,
     look,
     masks,
+    naming,
     people,
     prepare,
     questions,
@@ -98,6 +99,7 @@ build.app.command("coco")(coco.coco)
 build.app.command("eye")(eye.eye)
 build.app.command("with-eye")(eye.with_eye)
 build.app.command("matching")(eye.matching)
+build.app.command("naming")(naming.naming)
 build.app.command("text-writer")(eye.text_writer)
 build.app.command("model")(eye.model)
 build.app.command("referring")(referring.referring)

@@ -150,6 +150,7 @@ def model(
     ] = 2000,
     answer_steps: Annotated[int, typer.Option(min=0, help="Training steps of the part that answers; 0: none.")] = 4000,
     referring_epochs: Annotated[int, typer.Option(min=0, help="Epochs of the part that finds; 0: none.")] = 8,
+    naming: Annotated[bool, typer.Option(help="Whether there is a part that says which kind a box shows.")] = True,
     photos: Annotated[
         int | None, typer.Option(min=1, help="Use only this many photos, those with most labels.")
     ] = None,
@@ -179,6 +180,7 @@ def model(
         matching_steps=matching_steps,
         answer_steps=answer_steps,
         referring_epochs=referring_epochs,
+        naming=naming,
         photos=photos,
         precision="bf16" if half else "fp32",
         seed=seed,

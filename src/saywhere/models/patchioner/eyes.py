@@ -19,13 +19,15 @@ from saywhere.models.common.overlaps import overlaps
 from saywhere.models.patchioner.aggregation import PAPER, Aggregation, region_weights
 from saywhere.models.patchioner.tags import ClassNames, Tags, claims
 from saywhere.vision.things import NamedThings, Namer
-from saywhere.vision.view import Encoder, View
+from saywhere.vision.view import Encoder, Found, View
 
 _TRUST_AROUND = 0.1
 """How far the detector is believed where the eye sees surroundings."""
 _FIT = 2.0
 """How much a place that the detector weighed must fit a box to name it: IoU to this power."""
 
+_MOST_PLACES = 16
+"""Places of a kind among which the likeliest is chosen, the surest by the detector."""
 _PRESENT = (1.54, 0.53, 1.07)
 """Logistic regression of presence on the log-odds of encoder and detector: 250 validation photos, 80 kinds each."""
 _LEAST_ODDS = 0.01
@@ -33,6 +35,7 @@ _LEAST_ODDS = 0.01
 if TYPE_CHECKING:
     from saywhere.models.patchioner.alignment import Alignment
     from saywhere.models.patchioner.matching import Matcher
+    from saywhere.models.patchioner.naming import BoxNaming
     from saywhere.vision.auxiliary import Auxiliary
 
 
@@ -79,7 +82,7 @@ class AlignedView:
     alignment: of the encoder's patches with texts; None for an encoder whose patches are such vectors already.
     namer: of such an encoder; where it sees surroundings, what the detector says counts little.
     weighting: how the patches of a region are weighed. matcher: opens what tells the photo from others better than the
-    encoder alone.
+    encoder alone. naming: opens what says which kind a box shows, in place of the detector's claims.
     """
 
     def __init__(
@@ -92,8 +95,9 @@ class AlignedView:
         namer: Namer | None = None,
         weighting: Aggregation = PAPER,
         matcher: Callable[[], Matcher] | None = None,
+        naming: Callable[[], BoxNaming] | None = None,
     ) -> None:
-        self.weighting, self._matcher = weighting, matcher
+        self.weighting, self._matcher, self._naming = weighting, matcher, naming
         self.view, self.alignment, self.tags, self.classes = view, alignment, tags, classes
         self.blend, self.namer = blend or Blend(), namer
         # Of things that may have been found: by the detector, or by an encoder that tells what is there.
@@ -201,16 +205,47 @@ class AlignedView:
 
     def _claims(self, of_found: Floats32, regions: Sequence[Region] | None) -> tuple[Floats32, Floats32]:
         """(m, names) claims of what was found, and (m, 1) how much doubt they meet. Boxes, whose edges are known, are
-        claimed by all that the detector weighed, whether it was found in the end or not."""
+        claimed by all that the detector weighed, whether it was found in the end or not; or as a naming says, whose
+        chance that they show none of its kinds is the doubt."""
         claimed, doubt = of_found, np.full((len(of_found), 1), self.blend.doubt, np.float32)
         proposals = self.view.proposals
         if proposals is None or self.tags is None or proposals.names != self.tags.names:
             return claimed, doubt
-        for row, region in enumerate(regions or ()):
-            if isinstance(region, Box):
-                claimed[row] = proposals.claims(np.clip(region.xyxy, 0, 1).tolist(), _FIT) ** 2
-                doubt[row] = self.blend.box_doubt
+        boxes = {row: np.clip(one.xyxy, 0, 1) for row, one in enumerate(regions or ()) if isinstance(one, Box)}
+        if not boxes:
+            return claimed, doubt
+        if self._naming is not None:
+            chances = self.chances(np.array(list(boxes.values()), np.float32))
+            likely = chances ** self._naming().config.sharpness
+            claimed[list(boxes)], doubt[list(boxes)] = likely[:, :-1], likely[:, -1:]
+            return claimed, doubt
+        for row, box in boxes.items():
+            claimed[row], doubt[row] = proposals.claims(box.tolist(), _FIT) ** 2, self.blend.box_doubt
         return claimed, doubt
+
+    def chances(self, boxes_xyxy: Floats32) -> Floats32:
+        """(m, kinds + 1) which of the detector's kinds (m, 4) boxes show, the last: none of them. For a view with a
+        naming."""
+        if self._naming is None or self.namer is None:
+            raise InvalidValue("view", "has no part that names boxes")
+        return self._naming().chances(boxes_xyxy, self.view, self.namer)
+
+    def likeliest_place(self, kind: str) -> Found | None:
+        """Of all places that the detector weighed, the one that likeliest shows a kind, whether it was found in the end
+        or not: score × the root of the chance. None without a naming, or if no place may show it."""
+        proposals = self.view.proposals
+        if self._naming is None or proposals is None or kind not in proposals.names:
+            return None
+        number = proposals.names.index(kind)
+        scores = proposals.scores[:, number]
+        surest = np.argsort(-scores, kind="stable")[:_MOST_PLACES]
+        surest = surest[scores[surest] > 0]
+        if not len(surest):
+            return None
+        boxes = proposals.boxes_xyxy[surest]
+        best = int(np.argmax(scores[surest] * np.sqrt(self.chances(boxes)[:, number])))
+        left, top, right, bottom = boxes[best].tolist()
+        return Found((left, top, right, bottom), kind, float(scores[surest[best]]))
 
     def _trust(self, flat: Floats32) -> Floats32:
         """(m,) how far the detector is believed, for (m, n) weights."""
@@ -257,8 +292,8 @@ class EncoderEyes:
 
     alignment: None for an encoder whose vectors are those of texts already; see `saywhere.vision.eye`. detector, tags:
     what finds and names things, both or none. classes: what the encoder's own classifier calls things. blend: how loud
-    names are. namer, weighting, matcher: see `AlignedView`. auxiliary: opens what looks a second time, for a matcher
-    that reads that.
+    names are. namer, weighting, matcher, naming: see `AlignedView`. auxiliary: opens what looks a second time, for a
+    matcher that reads that.
     """
 
     encoder: Encoder
@@ -271,6 +306,7 @@ class EncoderEyes:
     weighting: Aggregation = PAPER
     matcher: Callable[[], Matcher] | None = None
     auxiliary: Callable[[], Auxiliary] | None = None
+    naming: Callable[[], BoxNaming] | None = None
 
     def __post_init__(self) -> None:
         if (self.detector is None) != (self.tags is None):
@@ -293,7 +329,7 @@ class EncoderEyes:
 
     def align(self, view: View) -> AlignedView:
         named = (self.tags, self.classes, self.blend, self.namer)
-        return AlignedView(view, self.alignment, *named, self.weighting, self.matcher)
+        return AlignedView(view, self.alignment, *named, self.weighting, self.matcher, self.naming)
 
     def texts(self, vectors: Floats32) -> Floats32:
         return _unit(vectors) if self.alignment is None else self.alignment.texts(vectors)

@@ -1,6 +1,7 @@
 """Where a phrase is.
 
-A phrase that names a kind of thing that the detector surely found is there. For any other the photo offers boxes (what
+A phrase that names a kind of thing that the detector surely found is there. Which place shows it is for a part that
+names boxes to say, if there is one. For any other the photo offers boxes (what
 the detector found, the bright parts of the phrase's similarity map, the whole), and the one whose vector is nearest to
 the phrase's is it.
 """
@@ -8,7 +9,7 @@ the phrase's is it.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -27,6 +28,8 @@ _LEAST_FOUND = 0.05
 _MOST_FOUND = 40
 # A kind is there if it was found with this certainty, or if eye and detector together believe in it this much.
 _SURELY_FOUND, _LIKELY_PRESENT = 0.08, 0.05
+# With a part that names boxes, eye and detector together need to believe in a kind no more than this.
+_MAY_BE_PRESENT = 0.02
 # What large things gain, times the square root of their share of the photo: people mean the large one of several.
 _LARGE = 0.2
 # Nouns that mean the photo, and nouns that mean a place in it: no things.
@@ -89,6 +92,8 @@ class Grounder:
     def find(self, text: str, vector: Floats32, place: str = "") -> PhraseBox:
         """Where a phrase most likely is. vector: of the text, of length 1. place: "left", "top" … if it says so."""
         named = classes_named(text)
+        if not place and (likeliest := self._likeliest(named)):
+            return self._thing(likeliest, vector)
         things = [one for one in self._seen.view.found if one.name in named and self._is_there(one)]
         if not things:
             known = not named.isdisjoint(self._seen.kinds)
@@ -98,9 +103,17 @@ class Grounder:
             x1, y1, x2, y2 = one.box_xyxy
             return one.score + _LARGE * math.sqrt((x2 - x1) * (y2 - y1)) + self._bonus(one.box_xyxy, place)
 
-        best = max(things, key=fits)
-        cosine = float(self._seen.vectors([Box(*best.box_xyxy)])[0] @ vector)
-        return PhraseBox(best.box_xyxy, cosine, best.name)
+        return self._thing(max(things, key=fits), vector)
+
+    def _thing(self, one: Found, vector: Floats32) -> PhraseBox:
+        return PhraseBox(one.box_xyxy, float(self._seen.vectors([Box(*one.box_xyxy)])[0] @ vector), one.name)
+
+    def _likeliest(self, named: Set[str]) -> Found | None:
+        """Where a kind that was named likeliest is, whatever the detector made of that in the end; None if none may be
+        there, or without a part that names boxes."""
+        kinds = [kind for kind in sorted(named) if self._seen.presence(kind) >= _MAY_BE_PRESENT]
+        places = [place for kind in kinds if (place := self._seen.likeliest_place(kind)) is not None]
+        return max(places, key=lambda one: one.score, default=None)
 
     def _is_there(self, one: Found) -> bool:
         if one.score >= _SURELY_FOUND:

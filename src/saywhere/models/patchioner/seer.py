@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from saywhere.models.patchioner.alignment import Alignment
     from saywhere.models.patchioner.answering import RegionAnswerer
     from saywhere.models.patchioner.matching import Matcher
+    from saywhere.models.patchioner.naming import BoxNaming
     from saywhere.models.patchioner.referring import Referrer
     from saywhere.vision.auxiliary import Auxiliary
     from saywhere.vision.segmenter import Segmenter
@@ -269,6 +270,12 @@ def _open_auxiliary() -> Auxiliary:
     return open_auxiliary()
 
 
+def _open_naming(folder: Path) -> BoxNaming:
+    from saywhere.models.patchioner.naming import BoxNaming
+
+    return BoxNaming.from_pretrained(folder)
+
+
 def _open_segmenter() -> Segmenter:
     from saywhere.vision.segmenter import open_segmenter
 
@@ -292,7 +299,9 @@ def open_eyes(folder: Path, config: SeerConfig, *, encoder: Encoder | None = Non
         matcher = cache(partial(_open_matcher, folder / config.matching)) if config.matching else None
         auxiliary = cache(_open_auxiliary) if config.auxiliary else None
         blend = Blend(**config.blend)
-        return EncoderEyes(eye, None, detector, tags, None, blend, eye.namer, weighting, matcher, auxiliary)
+        naming = cache(partial(_open_naming, folder / config.naming)) if config.naming else None
+        named = (detector, tags, None, blend, eye.namer)
+        return EncoderEyes(eye, None, *named, weighting, matcher, auxiliary, naming)
     looking: Any = encoder or open_encoder(config.encoder, config.input_px)
     return EncoderEyes(
         looking,

@@ -37,6 +37,7 @@ class SeerConfig(msgspec.Struct, forbid_unknown_fields=True):
     level_gap: "memory" or "direct"; level_beams: of their search, 1 for greedy; level_draws: to write them by
     consensus, see `ConsensusConfig`; 0 not to.
     referring: the folder of the network that finds referring expressions, if there is one; see `Referrer`.
+    naming: that of the network that says what boxes show, for an eye of ours with a detector; see `BoxNaming`.
     matching: that of the network that tells photos apart for an eye of ours, if there is one; see `Matcher`. auxiliary:
     whether photos are looked at a second time, which that network may read; see `saywhere.vision.auxiliary`."""
 
@@ -67,6 +68,7 @@ class SeerConfig(msgspec.Struct, forbid_unknown_fields=True):
     level_beams: int = 5
     level_draws: int = 0
     referring: str = ""
+    naming: str = ""
     matching: str = ""
     auxiliary: bool = False
     alignment: str = "linear"
@@ -91,7 +93,7 @@ def read_config(folder: str | Path) -> SeerConfig:
         _check(config)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, InvalidValue, UnknownName) as error:
         raise InvalidFile(path, f"does not describe a seer: {error}") from error
-    for part in (*config.writers.values(), config.answers, config.level_writer, config.referring, config.matching):
+    for part in (*config.writers.values(), config.answers, config.level_writer, *_networks(config)):
         if part:
             limits.inside(folder, part)
     counts = {"pixels of a side": config.input_px, "beams": max(config.beams, config.level_beams)}
@@ -124,12 +126,19 @@ def _check(config: SeerConfig) -> None:
         raise InvalidValue("matching", f"goes with the encoder {EYE!r}, not with {config.encoder!r}")
     if config.auxiliary and not (config.matching and config.detector):
         raise InvalidValue("auxiliary", "goes with matching, which reads it, and with a detector")
+    if config.naming and not (config.encoder == EYE and config.detector):
+        raise InvalidValue("naming", f"goes with the encoder {EYE!r} and a detector")
     _check_levels(config)
     known = [one.name for one in fields(Blend)]
     for name in config.blend:
         if name not in known:
             raise UnknownName("blend", name, known)
     Blend(**config.blend)
+
+
+def _networks(config: SeerConfig) -> tuple[str, ...]:
+    """Folders of small networks beside the writers, as far as there are such."""
+    return config.referring, config.naming, config.matching
 
 
 def _check_levels(config: SeerConfig) -> None:
