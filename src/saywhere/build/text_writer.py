@@ -17,7 +17,6 @@ from typing import Any
 import numpy as np
 import torch
 
-from saywhere.assets.checkpoint import CONFIG
 from saywhere.build.parts import install_part
 from saywhere.core.errors import InvalidFile
 from saywhere.core.types import Floats32, Progress
@@ -35,6 +34,7 @@ from saywhere.store import Store
 
 PART = "decoder"
 _TEXTS, _GAP, _START = "texts", "gap", "start"
+_WRITTEN_LAST = "config.json"
 _FEWEST, _MOST = 5, 25
 """Words of captions."""
 _PHRASE_WORDS, _PHRASE_SHARE = 4, 0.25
@@ -64,7 +64,7 @@ def build_text_writer(features: Path, model: Path, out: Path, scale: TextWriterS
     writer goes on learning and whose memory's phrases are learnt too."""
     start = PrefixDecoder.from_pretrained(model / PART)
     start.save_pretrained(out / _START)
-    if not (out / _GAP / CONFIG).exists():
+    if not (out / _GAP / _WRITTEN_LAST).exists():
         measure_gap(features, model / "eye", progress).save(out / _GAP)
     if not (out / _TEXTS / "index.json").exists():
         progress("collecting captions", 0, 1)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, ClassVar
 
@@ -155,8 +155,8 @@ class MatchingTask:
     def build(self, generator: torch.Generator) -> nn.Module:  # noqa: ARG002 - torch's own is seeded too
         first, section = self._train[0], self._section
         shape = (section.width, section.heads, section.layers, section.feed_forward, section.dropout)
-        sizes = first.windows.shape[1], len(first.contrast)
-        return MatchTraining(MatchNet(MatcherConfig(*sizes, *shape, first.auxiliary.shape[1])))
+        config = MatcherConfig(first.windows.shape[1], len(first.contrast), *shape)
+        return MatchTraining(MatchNet(replace(config, auxiliary_size=first.auxiliary.shape[1])))
 
     def train_items(self) -> MatchItems:
         return self._train
