@@ -16,7 +16,7 @@ from saywhere.core.errors import InvalidFile, InvalidValue
 from saywhere.learn.registry import check_sections, make_task
 from saywhere.models.common.recalls import recalls
 from saywhere.models.patchioner.eyes import AlignedView
-from saywhere.models.patchioner.matching import Matcher, MatcherConfig, MatchNet, windows_of
+from saywhere.models.patchioner.matching import Matcher, MatcherConfig, MatchNet, SecondNet, windows_of
 from saywhere.models.patchioner.seer_config import read_config, save_config
 from saywhere.vision.things import NamedThings
 from saywhere.vision.view import View
@@ -69,7 +69,8 @@ def test_a_second_look_is_read_by_a_network_that_learnt_to_and_its_places_count(
     states, contrast = seen()
     torch.manual_seed(0)
     network = MatchNet(replace(SHAPE, auxiliary_size=5))
-    torch.nn.init.normal_(network.told.weight)
+    assert network.second is not None
+    torch.nn.init.normal_(network.second.told.weight)
     ours = Matcher(network)
     assert ours.reads_auxiliary
     second = np.random.default_rng(3).normal(size=(17, 5)).astype(np.float32)
@@ -80,8 +81,30 @@ def test_a_second_look_is_read_by_a_network_that_learnt_to_and_its_places_count(
     for wrong in (None, second[:, :3]):
         with pytest.raises(InvalidValue, match="this matcher reads 5"):
             ours.vector(states, contrast, None, wrong)
+    by_eye, by_second = network.each(*(torch.from_numpy(part)[None] for part in parts_of(states, contrast, second)))
+    summed = by_eye + 0.6 * by_second
+    np.testing.assert_allclose(told, (summed / summed.norm()).detach().numpy()[0], atol=1e-6)
+    np.testing.assert_allclose(by_eye.detach().numpy()[0], contrast / np.linalg.norm(contrast), atol=1e-6)
     plain = matcher()
     np.testing.assert_allclose(plain.vector(states, contrast, None, second), plain.vector(states, contrast, None))
+
+
+def parts_of(states: Any, contrast: Any, second: Any) -> tuple[Any, ...]:
+    none = NamedThings.none(6)
+    return (*windows_of(states), contrast, none.vectors, none.boxes_xyxy, none.scores, second)
+
+
+def test_a_second_look_is_read_as_if_it_had_mean_0_and_spread_1() -> None:
+    torch.manual_seed(0)
+    second = SecondNet(replace(SHAPE, auxiliary_size=5)).eval()
+    wholes = 3 * torch.randn(200, 5) + torch.arange(5)
+    things = torch.zeros(1, 0, 6), torch.zeros(1, 0, 4), torch.zeros(1, 0)
+    seen = torch.randn(1, 5, 5)
+    before = second(seen, *things)
+    second.spread_as(wholes)
+    assert (second(seen, *things) - before).abs().max() > 1e-3
+    told = second(seen * (wholes.std(dim=0) + 0.02) + wholes.mean(dim=0), *things)
+    torch.testing.assert_close(told, before, atol=1e-4, rtol=1e-4)
 
 
 def test_windows_are_means_with_their_centres() -> None:
@@ -144,7 +167,8 @@ def test_it_learns_to_tell_photos_apart_and_is_put_into_a_model(second: bool, tm
     task: Any = make_task(matching_recipe(folder, tmp_path / "made" / "windows", scale))
     model = task.build(torch.Generator())
     before = task.validate(model.eval())
-    assert before["r1"] == before["eye_r1"]
+    if not second:
+        assert before["r1"] == before["eye_r1"]
     model.network.load_state_dict(Matcher.from_pretrained(part).network.state_dict())
     assert task.validate(model.eval())["r1"] > before["r1"]
     model_folder = tmp_path / "model"

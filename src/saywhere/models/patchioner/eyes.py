@@ -319,13 +319,13 @@ class EncoderEyes:
     def look(self, photo: Image.Image) -> View:
         if self.detector is None:
             return self.encoder.look(photo)
-        # Both at once: what one does on a single core, such as sorting boxes, leaves the others to its neighbour.
+        # All at once: what one does on a single core, such as sorting boxes, leaves the others to its neighbour.
         with ThreadPoolExecutor(1, "saywhere-detector") as beside:
             finding = beside.submit(self.detector.find, photo)
+            looking = None if self.auxiliary is None else beside.submit(self.auxiliary().look, photo)
             view = self.encoder.look(photo)
         seen = finding.result()
-        second = None if self.auxiliary is None else self.auxiliary().look(photo)
-        return view.with_found(seen.found, seen.proposals, second)
+        return view.with_found(seen.found, seen.proposals, None if looking is None else looking.result())
 
     def align(self, view: View) -> AlignedView:
         named = (self.tags, self.classes, self.blend, self.namer)

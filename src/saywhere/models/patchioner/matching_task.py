@@ -32,6 +32,8 @@ WINDOWS_FIELDS = {"windows": "float16", "centres": "float32", "contrast": "float
 _VALIDATION_BATCH = 50
 _THINGS = ("vectors", "boxes_xyxy", "scores")
 _FIRST_SCALE, _LARGEST_SCALE = 30.0, 100.0
+_SPREAD_PHOTOS = 1000
+"""Photos that say how what a second look gives is spread."""
 
 
 class MatchingSection(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -131,12 +133,13 @@ class MatchItems(Sequence[MatchItem]):
 
 
 class MatchTraining(nn.Module):
-    """A network, and how sharply its cosines are read."""
+    """A network, and how sharply the cosines of each of its vectors are read."""
 
     def __init__(self, network: MatchNet) -> None:
         super().__init__()
         self.network = network
-        self.scale = nn.Parameter(torch.tensor(float(np.log(_FIRST_SCALE))))
+        vectors = 1 if network.second is None else 2
+        self.scale = nn.Parameter(torch.full((vectors,), float(np.log(_FIRST_SCALE))))
 
     def save_pretrained(self, folder: str | Path, *, half: bool = False) -> None:  # noqa: ARG002 - of all that is trained
         Matcher(self.network).save_pretrained(folder)
@@ -156,7 +159,11 @@ class MatchingTask:
         first, section = self._train[0], self._section
         shape = (section.width, section.heads, section.layers, section.feed_forward, section.dropout)
         config = MatcherConfig(first.windows.shape[1], len(first.contrast), *shape)
-        return MatchTraining(MatchNet(replace(config, auxiliary_size=first.auxiliary.shape[1])))
+        network = MatchNet(replace(config, auxiliary_size=first.auxiliary.shape[1]))
+        if network.second is not None:
+            some = range(0, len(self._train), max(1, len(self._train) // _SPREAD_PHOTOS))
+            network.second.spread_as(torch.from_numpy(np.stack([self._train[i].auxiliary[0] for i in some])))
+        return MatchTraining(network)
 
     def train_items(self) -> MatchItems:
         return self._train
@@ -175,13 +182,12 @@ class MatchingTask:
     def losses(self, model: nn.Module, batch: MatchBatch, generator: torch.Generator) -> Mapping[str, Tensor]:
         training = _training_of(model)
         with seeded_dropout(generator, training.network):
-            photos = training.network(*batch.read).float()
+            each = training.network.each(*batch.read)
         captions = functional.normalize(batch.captions.float(), dim=-1)
-        scores = training.scale.exp().clamp(max=_LARGEST_SCALE) * torch.einsum("pd,ckd->kpc", photos, captions)
-        own = torch.arange(len(photos), device=photos.device).expand(len(scores), -1)
-        there = functional.cross_entropy(scores.flatten(0, 1), own.flatten())
-        back = functional.cross_entropy(scores.transpose(1, 2).flatten(0, 1), own.flatten())
-        return {"loss": (there + back) / 2, "there": there.detach(), "back": back.detach()}
+        scales = training.scale.exp().clamp(max=_LARGEST_SCALE)
+        losses = [_contrast(scale * photos.float(), captions) for scale, photos in zip(scales, each, strict=True)]
+        parts = dict(zip(("by_eye", "by_second_look"), (one.detach() for one in losses), strict=False))
+        return {"loss": torch.stack(losses).sum(), **parts}
 
     def counts(self, batch: MatchBatch) -> Mapping[str, float]:  # noqa: ARG002 - of the protocol
         """None: a photo's caption is told from those of the others in its batch."""
@@ -208,6 +214,15 @@ class MatchingTask:
 
     def fingerprint(self) -> str:
         return f"{self._train.fingerprint}-{len(self._train)}-{len(self._validation)}"
+
+
+def _contrast(photos: Tensor, captions: Tensor) -> Tensor:
+    """How badly (p, d) photos are told by their (p, k, d) captions among all of the batch, and these by them."""
+    scores = torch.einsum("pd,ckd->kpc", photos, captions)
+    own = torch.arange(len(photos), device=photos.device).expand(len(scores), -1)
+    there = functional.cross_entropy(scores.flatten(0, 1), own.flatten())
+    back = functional.cross_entropy(scores.transpose(1, 2).flatten(0, 1), own.flatten())
+    return (there + back) / 2
 
 
 def batch_of(items: Sequence[MatchItem], captions: Floats32, rows: NDArray[np.int64] | None = None) -> MatchBatch:
