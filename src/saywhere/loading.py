@@ -78,12 +78,14 @@ def needed_assets(name: str | PathLike[str] = BASE, *, texts: bool = True) -> tu
         return needed_assets(BASE, texts=texts)
     if kind == "seer":
         from saywhere.models.patchioner.seer_config import EYE, read_config
+        from saywhere.vision.auxiliary import NAME as AUXILIARY
         from saywhere.vision.focus import NAME as TRUNK
 
         config = read_config(folder)
         wanted = [
             *((TRUNK,) if config.encoder == EYE else encoder_parts(config.encoder)),
             *([DETECTOR] if config.detector else []),
+            *([AUXILIARY] if config.auxiliary else []),
             *([MINILM] if texts else []),
         ]
     else:

@@ -119,6 +119,26 @@ def test_what_is_none_of_the_kinds_has_hardly_a_name() -> None:
     assert loud[1] < 0.1 * loud[0]
 
 
+@pytest.mark.parametrize(
+    ("chances", "unlikely"),
+    [
+        ((0.1, 0.2, 0.1, 0.6), {NAMES[0], NAMES[2]}),  # likely none: what has less than 0.15 is hardly shown
+        ((0.1, 0.4, 0.1, 0.4), set()),
+        ((0.0001, 0.0001, 0.0001, 0.9997), set(NAMES)),
+    ],
+)
+def test_what_likely_shows_none_of_the_kinds_hardly_shows_a_faint_one(
+    chances: tuple[float, ...], unlikely: set[str]
+) -> None:
+    says = told(chances)
+    seen = AlignedView(view(), None, tags(), None, Blend(), NAMER, naming=lambda: says)
+    kinds = {*NAMES, "unicorn"}
+    assert seen.unlikely(Box(*LEFT), kinds) == unlikely
+    assert seen.unlikely(Box(*LEFT), set()) == set()
+    assert seen.unlikely(WholeImage(), kinds) == set()
+    assert AlignedView(view(), None, tags(), None, Blend(), NAMER).unlikely(Box(*LEFT), kinds) == set()
+
+
 def test_a_place_that_is_doubtful_and_never_found_is_pointed_at() -> None:
     says = told((0.5, 0.3, 0.1, 0.1))
     seen = AlignedView(view(), None, tags(), None, Blend(), NAMER, naming=lambda: says)

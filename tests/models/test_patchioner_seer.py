@@ -444,6 +444,18 @@ def test_a_region_is_not_called_by_a_kind_that_is_hardly_in_the_photo() -> None:
     assert tiny.look(photo()).caption(Box(*TOP_RIGHT)).text in {"a red cat", "a blue cup"}
 
 
+def test_a_region_is_not_called_by_a_kind_that_it_hardly_shows(monkeypatch: pytest.MonkeyPatch) -> None:
+    tiny = seer(least_similarity=0.0, found=(Found(LEFT, "cat", 0.9), Found(TOP_RIGHT, "dog", 0.9)))
+    look, corner = tiny.look(photo()), Box(*TOP_RIGHT)
+    assert (look.caption(corner).text, look.caption(corner).sure) == ("a dog", True)
+    monkeypatch.setattr(AlignedView, "unlikely", lambda _self, _region, kinds: kinds & {"dog"})
+    assert look.caption(corner).text in {"a red cat", "a blue cup"}
+    # With no other phrase at hand the text stays, and is told to be unsure.
+    monkeypatch.setattr(AlignedView, "unlikely", lambda _self, _region, kinds: set(kinds))
+    kept = look.caption(corner)
+    assert (kept.text, kept.sure) == ("a dog", False)
+
+
 def test_of_captions_drawn_for_a_scene_one_is_kept_that_the_eyes_believe() -> None:
     way = ConsensusConfig(2, 6, temperature=2.0, nearest=2, softness=0.1, min_words=2)
     tiny = agreeing_seer()

@@ -42,7 +42,7 @@ def naming(
         out.print(f"{name}: {100 * value:.1f} %", markup=False)
     if install:
         install_naming(built.part, folder)
-    told = f"{built.part}: names boxes, learnt from {built.boxes:,} of {built.photos:,} photos"
+    told = f"{built.part}: names boxes, learnt from {built.boxes:,} boxes and empty places of {built.photos:,} photos"
     out.print(told + (f"; now a part of {folder}" if install else ""), markup=False)
     if built.unreadable:
         raise typer.Exit(1)

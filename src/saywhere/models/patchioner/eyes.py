@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Set
 from concurrent.futures import ThreadPoolExecutor
 from copy import copy
 from dataclasses import dataclass
@@ -28,6 +28,8 @@ _FIT = 2.0
 
 _MOST_PLACES = 16
 """Places of a kind among which the likeliest is chosen, the surest by the detector."""
+_LIKELY_NONE, _HARDLY_SHOWN = 0.5, 0.15
+"""Chances from which a box likely shows none of the detector's kinds, and up to which it then hardly shows one."""
 _PRESENT = (1.54, 0.53, 1.07)
 """Logistic regression of presence on the log-odds of encoder and detector: 250 validation photos, 80 kinds each."""
 _LEAST_ODDS = 0.01
@@ -229,6 +231,18 @@ class AlignedView:
         if self._naming is None or self.namer is None:
             raise InvalidValue("view", "has no part that names boxes")
         return self._naming().chances(boxes_xyxy, self.view, self.namer)
+
+    def unlikely(self, region: Region, kinds: Set[str]) -> set[str]:
+        """Those of some kinds which a box hardly shows, because it likely shows none that the detector knows; none
+        without a naming, or of a region that is no box."""
+        proposals = self.view.proposals
+        if self._naming is None or proposals is None or not kinds or not isinstance(region, Box):
+            return set()
+        chances = self.chances(np.clip(region.xyxy, 0, 1)[None].astype(np.float32))[0]
+        if chances[-1] < _LIKELY_NONE:
+            return set()
+        shown = dict(zip(proposals.names, chances.tolist(), strict=False))
+        return {kind for kind in kinds if shown.get(kind, 1.0) < _HARDLY_SHOWN}
 
     def likeliest_place(self, kind: str) -> Found | None:
         """Of all places that the detector weighed, the one that likeliest shows a kind, whether it was found in the end

@@ -166,20 +166,25 @@ class MemoryWriter:
         for region, text, near in zip(regions, written, nearest, strict=True):
             similarity = max(one.cosine for one in near)
             sure = supposed and similarity >= self.least_similarity and believable(text.text)
+            sure = sure and not seen.unlikely(region, classes_named(text.text))
             captions.append(
                 Caption(text.text, text.score, region, level, sure=sure, similarity=similarity, nearest=tuple(near))
             )
         return captions
 
     def _believed(self, seen: AlignedView, region: Region, text: Written) -> Written:
-        """The text of a region; if it names a kind that is hardly in the photo, the phrase of the memory that is
-        nearest to what its patches show instead."""
-        hardly = _HARDLY * self.least_presence
-        if is_scene(region) or all(seen.presence(kind) >= hardly for kind in classes_named(text.text)):
+        """The text of a region; if it names a kind that is hardly in the photo, or hardly in the region, the phrase of
+        the memory that is nearest to what its patches show instead."""
+        hardly, named = _HARDLY * self.least_presence, classes_named(text.text)
+        if is_scene(region):
+            return text
+        if all(seen.presence(kind) >= hardly for kind in named) and not seen.unlikely(region, named):
             return text
         near = self.bank.project(seen.patch_vectors([region]), nearest=_PHRASES_FETCHED).nearest[0]
         for one in near:
-            if len(one.sentence.split()) <= _PHRASE_WORDS and self.believable(seen, one.sentence):
+            if len(one.sentence.split()) > _PHRASE_WORDS or not self.believable(seen, one.sentence):
+                continue
+            if not seen.unlikely(region, classes_named(one.sentence)):
                 return replace(text, text=one.sentence.lower())
         return text
 
