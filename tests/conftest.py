@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import ast
+import contextlib
+import functools
 import os
 import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import settings
@@ -14,6 +18,21 @@ from hypothesis import settings
 settings.register_profile("saywhere", deadline=None, print_blob=True, derandomize="CI" in os.environ, max_examples=25)
 settings.register_profile("thorough", settings.get_profile("saywhere"), max_examples=200)  # --hypothesis-profile
 settings.load_profile("saywhere")
+
+_parse = ast.parse
+
+
+@functools.wraps(_parse)
+def _parse_again(*arguments: Any, **named: Any) -> Any:
+    """Python 3.11 counts the depth of a parser in one place for all threads, so that parsing may fail by chance while
+    another thread does it, too (cpython issue 106905). Hypothesis parses the lambdas that it shows: then once more."""
+    for _ in range(4):
+        with contextlib.suppress(SystemError):
+            return _parse(*arguments, **named)
+    return _parse(*arguments, **named)
+
+
+ast.parse = _parse_again
 
 # Small networks are fastest on one thread, and several test processes share the cores. Before torch is imported.
 os.environ.setdefault("OMP_NUM_THREADS", "1")

@@ -111,7 +111,8 @@ def test_what_is_named_or_pointed_at_is_cut_out_by_the_segmenter(
     look: SmallTraceLook, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(small_face, "is_cached", lambda _name: True)
-    monkeypatch.setattr(look.model, "segmenter", obedient_segmenter())
+    # Not by setattr, which would open the real one first, to keep it.
+    monkeypatch.setitem(vars(look.model), "segmenter", obedient_segmenter())
     assert "segment" in look.model.skills
     seen = look.model.see(look.view, Image.new("RGB", (40, 40)))
     inside = seen.segment("the dog").values
