@@ -102,6 +102,8 @@ class AlignedView:
         self.weighting, self._matcher, self._naming = weighting, matcher, naming
         self.view, self.alignment, self.tags, self.classes = view, alignment, tags, classes
         self.blend, self.namer = blend or Blend(), namer
+        # Of boxes that were asked about: each is asked about several times, and together is faster than one by one.
+        self._chances: dict[tuple[float, ...], Floats32] = {}
         # Of things that may have been found: by the detector, or by an encoder that tells what is there.
         self.kinds = tuple(view.present) if tags is None else tags.names
         aligned = view.patches if alignment is None else alignment.patches(view.patches)
@@ -230,7 +232,12 @@ class AlignedView:
         naming."""
         if self._naming is None or self.namer is None:
             raise InvalidValue("view", "has no part that names boxes")
-        return self._naming().chances(boxes_xyxy, self.view, self.namer)
+        places = [tuple(box) for box in boxes_xyxy.tolist()]
+        new = [number for number, place in enumerate(places) if place not in self._chances]
+        if new:
+            told = self._naming().chances(boxes_xyxy[new], self.view, self.namer)
+            self._chances |= {places[number]: row for number, row in zip(new, told, strict=True)}
+        return np.array([self._chances[place] for place in places], np.float32)
 
     def unlikely(self, region: Region, kinds: Set[str]) -> set[str]:
         """Those of some kinds which a box hardly shows, because it likely shows none that the detector knows; none
