@@ -1,9 +1,8 @@
 """Where a phrase is.
 
 A phrase that names a kind of thing that the detector surely found is there. Which place shows it is for a part that
-names boxes to say, if there is one. For any other the photo offers boxes (what
-the detector found, the bright parts of the phrase's similarity map, the whole), and the one whose vector is nearest to
-the phrase's is it.
+names boxes to say, if there is one. For any other the photo offers boxes (what the detector found, the bright parts of
+the phrase's similarity map, the whole), and the one whose vector is nearest to the phrase's is it.
 """
 
 from __future__ import annotations

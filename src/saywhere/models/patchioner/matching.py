@@ -74,21 +74,9 @@ class MatchNet(nn.Module):
         nn.init.zeros_(self.told.weight)
         nn.init.zeros_(self.told.bias)
 
-    def forward(
-        self,
-        windows: Tensor,
-        centres: Tensor,
-        contrast: Tensor,
-        names: Tensor,
-        boxes_xyxy: Tensor,
-        scores: Tensor,
-        auxiliary: Tensor,
-    ) -> Tensor:
-        """(B, d) of length 1. windows: (B, 1 + n, states_size), the whole first. centres: (B, n, 2) fractions.
-        contrast: (B, d), what the eye tells by itself. names, boxes_xyxy, scores: (B, m, …), of things; a
-        score of 0 where there is none. auxiliary: (B, 1 + k, auxiliary_size), the whole first; k may be whatever the
-        network does not read."""
-        ours, *second = self.each(windows, centres, contrast, names, boxes_xyxy, scores, auxiliary)
+    def forward(self, *seen: Tensor) -> Tensor:
+        """(B, d) of length 1. seen: as for `each`."""
+        ours, *second = self.each(*seen)
         return unit(ours + _SECOND * second[0]) if second else ours
 
     def each(
@@ -101,7 +89,12 @@ class MatchNet(nn.Module):
         scores: Tensor,
         auxiliary: Tensor,
     ) -> list[Tensor]:
-        """What `forward` adds: the vector by the eye and, if a second look is read, the one by that; of length 1."""
+        """What `forward` adds: (B, d) by the eye and, if a second look is read, the same by that; of length 1.
+
+        windows: (B, 1 + n, states_size), the whole first. centres: (B, n, 2) fractions. contrast: (B, d), what the eye
+        tells by itself. names, boxes_xyxy, scores: (B, m, …), of things; a score of 0 where there is none. auxiliary:
+        (B, 1 + k, auxiliary_size), the whole first; not read by a network without a second look.
+        """
         seen = self.state(windows)
         placed = torch.cat([seen[:, :1], seen[:, 1:] + self.where(2 * centres - 1)], dim=1)
         things = self.things(names, boxes_xyxy, scores)
