@@ -15,7 +15,7 @@ from PIL import Image
 from saywhere.core import InvalidValue, UnknownName
 from saywhere.vision.eye import Eye, EyeConfig, EyeEncoder, EyeNet, TrunkNet
 from saywhere.vision.focus import FocusConfig, FocusNet
-from saywhere.vision.runtime import PRECISION_VARIABLE, Runtime, looking_precision, open_runtime
+from saywhere.vision.runtime import PRECISION_VARIABLE, PRECISIONS, Runtime, looking_precision, open_runtime
 from saywhere.vision.things import Namer
 
 CONFIG = EyeConfig(size=24, heads=3, layers=1, text_size=10, tap=1, input_px=32, patch_px=8, cell_size=6)
@@ -146,21 +146,56 @@ def test_an_eye_beside_a_detector_finds_nothing_itself_and_sees_the_same(encoder
     assert first.present == second.present
 
 
-def test_the_precision_of_looking_is_what_the_environment_says(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv(PRECISION_VARIABLE, raising=False)
-    assert looking_precision() == "f32"
-    monkeypatch.setenv(PRECISION_VARIABLE, "f16")
-    with pytest.raises(UnknownName, match="precision 'f16'"):
-        looking_precision()
+@pytest.mark.parametrize(
+    ("wanted", "kind", "able", "expected"),
+    [
+        ("", "", ["FP32", "INT8"], "int8"),
+        ("", "", ["FP32"], "f32"),
+        ("", "torch", ["FP32", "INT8"], "f32"),
+        ("f32", "", ["FP32", "INT8"], "f32"),
+        ("f32", "torch", [], "f32"),
+        ("int8", "", ["INT8"], "int8"),
+        ("bf16", "openvino", ["BF16"], "bf16"),
+        ("bf16", "", ["FP32", "INT8"], "which this processor lacks"),
+        ("int8", "", ["FP32"], "which this processor lacks"),
+        ("int8", "torch", ["INT8"], "which torch does not look in here"),
+        ("f16", "", ["INT8"], "precision 'f16'"),
+    ],
+)
+def test_the_precision_of_looking_is_what_the_environment_says_or_the_fastest(
+    monkeypatch: pytest.MonkeyPatch, wanted: str, kind: str, able: list[str], expected: str
+) -> None:
     openvino = pytest.importorskip("openvino")
-    monkeypatch.setenv(PRECISION_VARIABLE, "bf16")
-    for able in (["FP32", "BF16"], ["FP32"]):
-        monkeypatch.setattr(openvino, "Core", lambda able=able: SimpleNamespace(get_property=lambda *_: able))
-        if "BF16" in able:
-            assert looking_precision() == "bf16"
-        else:
-            with pytest.raises(InvalidValue, match="which this processor lacks"):
-                looking_precision()
+    monkeypatch.setattr(openvino, "Core", lambda: SimpleNamespace(get_property=lambda *_: able))
+    monkeypatch.setenv(PRECISION_VARIABLE, wanted)
+    if expected in PRECISIONS:
+        assert looking_precision(kind) == expected
+        return
+    with pytest.raises((InvalidValue, UnknownName), match=expected):
+        looking_precision(kind)
+
+
+def test_matrices_in_bytes_see_nearly_the_same_alone_and_among_others(tmp_path: Path) -> None:
+    pytest.importorskip("openvino")
+    torch.manual_seed(0)
+    layers = torch.nn.Sequential(torch.nn.Linear(64, 128), torch.nn.GELU(), torch.nn.Linear(128, 64)).eval()
+
+    class Bytes(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.layers = layers
+
+        def forward(self, pixels: torch.Tensor) -> torch.Tensor:
+            seen: torch.Tensor = self.layers(pixels.float() / 255)
+            return seen
+
+    example = torch.zeros(1, 5, 64, dtype=torch.uint8)
+    exact, rough = (open_runtime(Bytes, "b", example, tmp_path, "openvino", name) for name in ("f32", "int8"))
+    assert len(list(tmp_path.glob("*.xml"))) == 2
+    pixels = np.random.default_rng(0).integers(0, 256, (3, 5, 64), dtype=np.uint8)
+    (ours,), (theirs,) = exact(pixels), rough(pixels)
+    assert 0 < np.abs(ours - theirs).max() < 0.02
+    np.testing.assert_allclose(rough(pixels[1:2])[0][0], theirs[1], atol=1e-5)
 
 
 def test_features_of_another_precision_are_other_features(encoder: EyeEncoder) -> None:

@@ -78,7 +78,7 @@ class Detector:
         pixels, shares = _fitted(read_photo(photo))
         shifts, scores = self.network(pixels[None])
         # Of most places nothing is ever said, so that only the others are sorted by kind.
-        places = np.flatnonzero(scores[0].max(axis=1) >= _FAINTEST)
+        places = np.unique(np.flatnonzero(scores[0] >= _FAINTEST) // scores.shape[2])
         proposals = self._proposals(self._anchors[places], shifts[0][places], scores[0][places][:, _COLUMNS], shares)
         return Detected(_things(proposals, max(least_score, _FAINTEST)), proposals)
 

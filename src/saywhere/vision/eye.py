@@ -24,7 +24,7 @@ from saywhere.core import Frame, InvalidValue
 from saywhere.vision.focus import MEAN_RGB, SPREAD_RGB, FocusNet, VitBlock, open_focus
 from saywhere.vision.focus import NAME as TRUNK
 from saywhere.vision.photo import PhotoLike, read_photo
-from saywhere.vision.runtime import PRECISIONS, Runtime, open_runtime
+from saywhere.vision.runtime import F32, Runtime, open_runtime
 from saywhere.vision.things import Namer
 from saywhere.vision.view import View
 
@@ -229,7 +229,7 @@ class EyeEncoder:
         sha256: str,
         name: str = "eye",
         namer: Namer | None = None,
-        precision: str = PRECISIONS[0],
+        precision: str = F32,
         *,
         finds: bool = True,
     ) -> None:
@@ -241,7 +241,7 @@ class EyeEncoder:
         made: dict[str, str | int] = {"encoder": self.name, "weights_sha256": self.sha256}
         made |= {"input_px": self.config.input_px, "fit": "squash"}
         # Features that were stored before there was a choice go on being known.
-        return made if self.precision == PRECISIONS[0] else made | {"precision": self.precision}
+        return made if self.precision == F32 else made | {"precision": self.precision}
 
     @property
     def size(self) -> int:
@@ -282,7 +282,7 @@ class EyeEncoder:
         return np.stack([np.asarray(image) for image in resized])
 
 
-def open_trunk(config: EyeConfig, kind: str = "", precision: str = "f32") -> tuple[Runtime, dict[str, str | int]]:
+def open_trunk(config: EyeConfig, kind: str = "", precision: str = F32) -> tuple[Runtime, dict[str, str | int]]:
     """The frozen trunk, fetched if it is not there, and what its hidden states depend on. kind, precision: see
     `open_runtime`."""
     sha256 = find(TRUNK).files[0].stored_sha256

@@ -17,7 +17,7 @@ from saywhere.provenance import sha256_of
 from saywhere.vision.eye import Eye, EyeConfig, EyeEncoder, EyeNet, Seen, TrunkNet
 from saywhere.vision.focus import NAME as TRUNK
 from saywhere.vision.focus import open_focus
-from saywhere.vision.runtime import PRECISION_VARIABLE, PRECISIONS, looking_precision, open_runtime
+from saywhere.vision.runtime import looking_precision, open_runtime
 from saywhere.vision.things import Namer
 
 SHIPPED = Path(__file__).parents[1] / "base" / "eye"
@@ -94,11 +94,9 @@ def _unread(texts: Sequence[str], size: int) -> dict[str, Tensor]:
 
 
 def open_eye(folder: str | Path = SHIPPED, kind: str = "", *, finds: bool = True) -> EyeEncoder:
-    """kind: of runtime, see `saywhere.vision.runtime`; in bf16 it is OpenVINO. finds: see `EyeEncoder`. The trunk's
-    weights are fetched if they are not there."""
-    precision = looking_precision()
-    if precision != PRECISIONS[0] and kind == "torch":
-        raise InvalidValue(f"${PRECISION_VARIABLE}", f"is {precision!r}, which torch does not look in here", "unset it")
+    """kind: of runtime, see `saywhere.vision.runtime`. finds: see `EyeEncoder`. The trunk's weights are fetched if they
+    are not there."""
+    precision = looking_precision(kind)
     learner = EyeLearner.from_pretrained(folder)
     config = learner.eye.config
     digest = sha256_of(Path(folder) / WEIGHTS)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence, Set
-from concurrent.futures import ThreadPoolExecutor
 from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
@@ -340,13 +339,11 @@ class EncoderEyes:
     def look(self, photo: Image.Image) -> View:
         if self.detector is None:
             return self.encoder.look(photo)
-        # All at once: what one does on a single core, such as sorting boxes, leaves the others to its neighbour.
-        with ThreadPoolExecutor(1, "saywhere-detector") as beside:
-            finding = beside.submit(self.detector.find, photo)
-            looking = None if self.auxiliary is None else beside.submit(self.auxiliary().look, photo)
-            view = self.encoder.look(photo)
-        seen = finding.result()
-        return view.with_found(seen.found, seen.proposals, None if looking is None else looking.result())
+        # One after the other: each uses all cores, and two at once take longer than in turn.
+        view, seen = self.encoder.look(photo), self.detector.find(photo)
+        return view.with_found(
+            seen.found, seen.proposals, None if self.auxiliary is None else self.auxiliary().look(photo)
+        )
 
     def align(self, view: View) -> AlignedView:
         named = (self.tags, self.classes, self.blend, self.namer)
