@@ -121,6 +121,24 @@ def named(out: Path) -> list[tuple[str, str, str]]:
     return [(row["kind"], row["what"], row["reason"]) for row in rows]
 
 
+def test_the_questions_of_ok_vqa_come_beside_those_of_vqa(tmp_path: Path, listed: Path) -> None:
+    source = official(tmp_path / "coco")
+    folder = tmp_path / "coco" / "annotations"
+    asked = question(25) | {"question_id": 7, "question": "What is it for?"}
+    told = {"answers": [{"answer": "sleep"}], "question_id": 7, "image_id": 25}
+    for name, content in {
+        "OpenEnded_mscoco_train2014_questions": {"questions": [asked]},
+        "mscoco_train2014_annotations": {"annotations": [asked | told]},
+    }.items():
+        (folder / f"{name}.json").write_text(json.dumps(content))
+    build(source, tmp_path / "out", listed)
+    questions = Store(tmp_path / "out", KIND).by_key("000000000025")["questions"]
+    assert {(one["question"], one["split"]) for one in questions} == {
+        (question(25)["question"], "valid"),
+        ("What is it for?", "train"),
+    }
+
+
 @LAYOUTS
 def test_a_row_is_the_photo_as_it_is_and_all_that_was_said_of_it(layout: Layout, tmp_path: Path, listed: Path) -> None:
     made = build(layout(tmp_path / "coco"), tmp_path / "out", listed)

@@ -246,9 +246,10 @@ def _captions(path: Path) -> Iterator[Label | InvalidRecord]:
 
 
 def _vqa(path: Path) -> Iterator[Label | InvalidRecord]:
-    """v2_mscoco_SPLIT_annotations.json, and the questions beside it."""
-    part = path.name.removeprefix("v2_mscoco_").removesuffix("_annotations.json")
-    questions = path.with_name(f"v2_OpenEnded_mscoco_{part}_questions.json")
+    """v2_mscoco_SPLIT_annotations.json of VQA v2, or without "v2_" as OK-VQA has it, and the questions beside it."""
+    start, _, rest = path.name.partition("mscoco_")
+    part = rest.removesuffix("_annotations.json")
+    questions = path.with_name(f"{start}OpenEnded_mscoco_{part}_questions.json")
     for question in vqa.read(questions, path):
         yield question if isinstance(question, InvalidRecord) else _question(question, _VQA_SPLITS.get(part, part))
 
@@ -350,12 +351,13 @@ def _tsv_cocoqa(path: Path) -> Iterator[Label | InvalidRecord]:
     return _tsv(path, 5, label)
 
 
-_BESIDE = ("annotations/refs*.json", "annotations/v2_OpenEnded_mscoco_*_questions.json")
+_BESIDE = ("annotations/refs*.json", "annotations/*OpenEnded_mscoco_*_questions.json")
 _Reader = Callable[[Path], Iterator[Label | InvalidRecord]]
 _READERS: dict[str, _Reader] = {
     "annotations/instances_train2017.json": _instances,
     "annotations/captions_train2017.json": _captions,
     "annotations/v2_mscoco_*_annotations.json": _vqa,
+    "annotations/mscoco_*_annotations.json": _vqa,
     "boxes.tsv.gz": _tsv_boxes,
     "captions.tsv.gz": _tsv_captions,
     "referring.tsv.gz": _referring_lines,
