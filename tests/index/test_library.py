@@ -81,6 +81,21 @@ def test_a_text_finds_photos_and_the_place_in_them(pets: Path, tiny: Seer) -> No
     assert (named.box_xyxy, named.name) == (LEFT, "cat")
 
 
+def test_photos_are_found_by_the_query_and_places_in_them_by_the_text(pets: Path, tiny: Seer) -> None:
+    update(pets, tiny)
+    library = Library(pets)
+    [photo] = search(library, Query(CUP, query=CAT), limit=1)
+    assert photo.photo == search(library, Query(CAT), limit=1)[0].photo
+    by_text, read_twice = (search(library, one) for one in (Query(CUP), Query(CUP, query=CAT)))
+    assert _names(by_text) != _names(read_twice)
+    places = [{hit.photo: hit.box_xyxy for hit in hits} for hits in (by_text, read_twice)]
+    shared = set(places[0]) & set(places[1])
+    assert shared
+    assert all(places[0][name] == places[1][name] for name in shared)
+    with pytest.raises(InvalidValue, match="has 4 numbers, but the library's vectors"):
+        search(library, Query(CUP, query=np.ones(4, np.float32)))
+
+
 def test_places_are_ranked_by_themselves_beside_others_and_along_a_trace(pets: Path, tiny: Seer) -> None:
     update(pets, tiny)
     library = Library(pets)

@@ -10,8 +10,6 @@ import pytest
 import torch
 import transformers
 from safetensors.torch import load_file, save_file
-from tokenizers import Tokenizer, models, pre_tokenizers, processors
-from torch import nn
 from torch.nn import functional
 from transformers.utils import logging
 
@@ -19,31 +17,11 @@ from saywhere.assets import AssetUnavailable, is_cached
 from saywhere.core import InvalidFile, InvalidValue, UnknownName
 from saywhere.language.clip_text import Talk2DinoProjection, load_talk2dino_projection
 from saywhere.language.embed import MINILM, MiniLM, TextEncoder, open_text_encoder
+from tests.language.small_bert import END, randomized, save_tokenizer
 
 WORDS = ["a", "cat", "dog", "on", "the", "mat", "sits", "runs", "fast", "red", "and"]
-BERT_END, CLIP_END = 2, 15
+CLIP_END = 15
 TEXTS = ["a cat sits on the mat", "dog", "the red dog runs fast and the cat sits", "a mat", "red"]
-
-
-def _tokenizer(path: Path, end: int) -> None:
-    """Words from id 4 on, between a begin (1) and an end sign. By itself it cuts and pads, as released ones do."""
-    vocabulary = {"<pad>": 0, "<s>": 1, "</s>": end, "<unk>": 3} | {word: 4 + i for i, word in enumerate(WORDS)}
-    tokenizer = Tokenizer(models.WordLevel(vocabulary, unk_token="<unk>"))
-    tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
-    tokenizer.post_processor = processors.TemplateProcessing(
-        single="<s> $A </s>", special_tokens=[("<s>", 1), ("</s>", end)]
-    )
-    tokenizer.enable_padding(length=20)
-    tokenizer.enable_truncation(4)
-    tokenizer.save(str(path))
-
-
-def _randomized(network: nn.Module) -> nn.Module:
-    rng = torch.Generator().manual_seed(0)
-    with torch.no_grad():
-        for parameter in network.parameters():
-            parameter.copy_(torch.randn(parameter.shape, generator=rng) * 0.4)
-    return network
 
 
 @pytest.fixture(scope="module")
@@ -56,9 +34,9 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     text |= {"bos_token_id": 1, "eos_token_id": CLIP_END, "pad_token_id": 0}
     config = transformers.CLIPConfig(text_config=text, vision_config=vision, projection_dim=6)
     logging.disable_progress_bar()
-    for name, network, end in (("bert", bert, BERT_END), ("clip", transformers.CLIPModel(config), CLIP_END)):
-        _randomized(network).save_pretrained(root / name)
-        _tokenizer(root / name / "tokenizer.json", end)
+    for name, network, end in (("bert", bert, END), ("clip", transformers.CLIPModel(config), CLIP_END)):
+        randomized(network).save_pretrained(root / name)
+        save_tokenizer(root / name / "tokenizer.json", WORDS, end)
     logging.enable_progress_bar()
     tensors = {"linear_layer.weight": (5, 6), "linear_layer.bias": (5,), "linear_layer2.weight": (7, 5)}
     rng = torch.Generator().manual_seed(1)
@@ -133,7 +111,7 @@ def test_what_cannot_be_embedded_is_a_clear_error(
 @torch.no_grad()
 def test_minilm_is_the_mean_over_tokens_of_the_last_layer(folders: dict[str, Path]) -> None:
     network = transformers.BertModel.from_pretrained(folders["bert"]).eval()
-    ids = [1, *(4 + WORDS.index(word) for word in ["a", "cat", "sits"]), BERT_END]
+    ids = [1, *(4 + WORDS.index(word) for word in ["a", "cat", "sits"]), END]
     mean = network(input_ids=torch.tensor([ids])).last_hidden_state[0].mean(dim=0)
     found = MiniLM(folders["bert"], "0").embed(["a cat sits"])[0]
     np.testing.assert_allclose(found, functional.normalize(mean, dim=0).numpy(), atol=1e-5)

@@ -162,9 +162,9 @@ def test_it_learns_to_tell_photos_apart_and_is_put_into_a_model(second: bool, tm
     eye_small.save_captions(folder, ("train",) * 24 + ("validation",) * 6)
     if second:
         eye_small.save_auxiliary(folder)
-    scale = MatchingScale(steps=30, batch=12, rate=1e-2, bf16=False)
+    scale = MatchingScale(steps=30, batch=12, rate=1e-2, query_layers=0, bf16=False)
     part = build_matching(folder, folder / "eye", tmp_path / "made", scale, QUIET)
-    task: Any = make_task(matching_recipe(folder, tmp_path / "made" / "windows", scale))
+    task: Any = make_task(matching_recipe(folder, tmp_path / "made", scale))
     model = task.build(torch.Generator())
     before = task.validate(model.eval())
     if not second:
@@ -186,6 +186,10 @@ def test_it_learns_to_tell_photos_apart_and_is_put_into_a_model(second: bool, tm
 
 
 def test_the_recipe_is_checked_before_work_starts(tmp_path: Path) -> None:
-    recipe = matching_recipe(tmp_path, tmp_path, MatchingScale())
-    _, data = check_sections(recipe, "test")
-    assert data.windows == tmp_path
+    for name in ("windows", "queries"):
+        (tmp_path / name).mkdir()
+    _, data = check_sections(matching_recipe(tmp_path, tmp_path, MatchingScale()), "test")
+    assert data.windows == tmp_path / "windows"
+    assert data.queries == tmp_path / "queries"
+    _, data = check_sections(matching_recipe(tmp_path, tmp_path, MatchingScale(query_layers=0)), "test")
+    assert data.queries is None

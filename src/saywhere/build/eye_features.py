@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 from PIL import Image
 
@@ -66,6 +67,15 @@ class BuiltFeatures:
     unreadable: tuple[str, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class _ReadPhoto:
+    """pixels: None where the photo's bytes are no picture. caption_vectors: (k, d)."""
+
+    row: Row
+    pixels: NDArray[np.uint8] | None
+    caption_vectors: Floats32
+
+
 def build_eye_features(
     coco: Store,
     out: Path,
@@ -87,14 +97,13 @@ def build_eye_features(
     total = min(len(coco), limit or len(coco))
     with photo_writer(out, quantiser, trunk_about) as writer:
         waiting = (row for row in map(coco.__getitem__, _most_known_first(coco)[:total]) if row.key not in writer)
-        for rows, photos in _read_ahead(waiting, config.input_px):
-            vectors = _caption_vectors(rows, text_encoder)
-            seen = [(row, pixels) for row, pixels in zip(rows, photos, strict=True) if pixels is not None]
-            unreadable += [row.key for row, pixels in zip(rows, photos, strict=True) if pixels is None]
-            for some in _batches(iter(seen), _BATCH):
-                (trunk_states,) = trunk(np.stack([pixels for _, pixels in some]))
-                for (row, _), states in zip(some, quantiser.to_bytes(trunk_states), strict=True):
-                    writer.add(row.key, tapped=states, caption_vectors=vectors[row.key], **_labels(row, config.grid))
+        for photos in _read_ahead(waiting, config.input_px, text_encoder):
+            unreadable += [one.row.key for one in photos if one.pixels is None]
+            for some in _batches((one for one in photos if one.pixels is not None), _BATCH):
+                (trunk_states,) = trunk(np.stack([one.pixels for one in some]))
+                for one, states in zip(some, quantiser.to_bytes(trunk_states), strict=True):
+                    told = {"caption_vectors": one.caption_vectors, **_labels(one.row, config.grid)}
+                    writer.add(one.row.key, tapped=states, **told)
                 progress("looking at photos", len(writer) + len(unreadable), total)
     progress("finding phrases in captions", 0, 1)
     _write_captions(coco, out)
@@ -212,14 +221,18 @@ def _pixels(row: Row, side: int) -> NDArray[np.uint8] | None:
     return np.asarray(image.resize((side, side), Image.Resampling.BICUBIC))
 
 
-def _read_ahead(rows: Iterator[Row], side: int) -> Iterator[tuple[Sequence[Row], list[NDArray[np.uint8] | None]]]:
-    """Rows in batches with their pixels, the next batch read while the one before is looked at."""
+def _read_ahead(rows: Iterator[Row], side: int, text_encoder: TextEncoder) -> Iterator[list[_ReadPhoto]]:
+    """Rows in batches with their pixels and captions, the next batch read while the one before is looked at."""
+    half = torch.is_autocast_enabled("cpu")
+
+    def read(batch: Sequence[Row]) -> list[_ReadPhoto]:
+        # Autocast is a thread's own.
+        with torch.autocast("cpu", torch.bfloat16, enabled=half):
+            vectors = _caption_vectors(batch, text_encoder)
+        return [_ReadPhoto(row, _pixels(row, side), vectors[row.key]) for row in batch]
+
     with ThreadPoolExecutor(1) as reader:
-
-        def read(batch: Sequence[Row]) -> tuple[Sequence[Row], list[NDArray[np.uint8] | None]]:
-            return batch, [_pixels(row, side) for row in batch]
-
-        waiting: Future[tuple[Sequence[Row], list[NDArray[np.uint8] | None]]] | None = None
+        waiting: Future[list[_ReadPhoto]] | None = None
         for batch in _batches(rows, _TOGETHER):
             following = reader.submit(read, batch)
             if waiting is not None:

@@ -123,6 +123,7 @@ def search(
             said=said,
             word=word,
             names=classes_named(text),
+            query=seer.queries([text])[0] if like is None else None,
         )
         # After the model, which may begin processes: LanceDB has threads.
         opened_library = Library(library, folder)

@@ -36,7 +36,8 @@ _LEAST_SIDE = 0.1
 class Query:
     """What is looked for.
 
-    vector: (d,) of length 1, of a text or of an example region. regions: rank regions, not whole photos. near: (d,) of
+    vector: (d,) of length 1, of a text or of an example region. query: of a text, by which it finds whole photos, if it
+    is read in another way for that; see `Seer.queries`. regions: rank regions, not whole photos. near: (d,) of
     something else that is to be beside it. trace: where in the photo it is to be. said: look in narratives, not in
     photos. word: only photos with a thing of this name. names: kinds of things that the text names; in a photo that was
     found, a thing of such a kind is the place, if there is one.
@@ -49,6 +50,7 @@ class Query:
     said: bool = False
     word: str = ""
     names: frozenset[str] = frozenset()
+    query: Floats32 | None = None
 
     def __post_init__(self) -> None:
         if self.said and (self.regions or self.near is not None or self.trace is not None or self.word):
@@ -78,9 +80,10 @@ def search(library: Library, query: Query, limit: int = 10) -> list[Hit]:
     """The photos that fit best, each once, best first."""
     if limit < 1:
         raise InvalidValue("limit", f"is {limit}, not at least 1")
-    if query.vector.shape != (library.about.size,):
-        reason = f"has {query.vector.shape[-1]} numbers, but the library's vectors have {library.about.size}"
-        raise InvalidValue("query", reason, f"it was made with {library.about.model}")
+    for vector in (query.vector, query.vector if query.query is None else query.query):
+        if vector.shape != (library.about.size,):
+            reason = f"has {vector.shape[-1]} numbers, but the library's vectors have {library.about.size}"
+            raise InvalidValue("query", reason, f"it was made with {library.about.model}")
     if query.said:
         return _said(library, query, limit)
     if query.regions or query.near is not None or query.trace is not None:
@@ -97,7 +100,8 @@ def _nearest(library: Library, name: str, vector: Floats32, limit: int, columns:
 
 def _photos(library: Library, query: Query, limit: int) -> list[Hit]:
     where = f"array_has(words, {_quoted(query.word)})" if query.word else ""
-    rows = _nearest(library, PHOTOS, query.vector, limit, ["id", "name"], where).to_pylist()
+    vector = query.vector if query.query is None else query.query
+    rows = _nearest(library, PHOTOS, vector, limit, ["id", "name"], where).to_pylist()
     places = _places(library, query, [row["id"] for row in rows])
     hits = []
     for row in rows:

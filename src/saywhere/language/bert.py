@@ -39,15 +39,21 @@ class Bert:
     def size(self) -> int:
         return self._tensors["embeddings.word_embeddings.weight"].shape[1]
 
-    def __call__(self, ids: Tensor, mask: Tensor) -> Tensor:
-        """(B, T) ids and their mask, 1 where there is a token → (B, T, size) states of the last layer."""
+    def __call__(self, ids: Tensor, mask: Tensor, layers: int | None = None) -> Tensor:
+        """(B, T) ids and their mask, 1 where there is a token → (B, T, size) states of the last layer, or of the layer
+        before which so many were passed."""
         tables = (self._tensors[f"embeddings.{kind}_embeddings.weight"] for kind in ("word", "position", "token_type"))
         words, places, kinds = tables
         x = self._norm(words[ids] + places[: ids.shape[1]] + kinds[0], "embeddings.LayerNorm")
         seen = mask[:, None, None, :].bool()
-        for number in range(self.layers):
+        for number in range(self.layers if layers is None else layers):
             x = self._layer(x, seen, f"encoder.layer.{number}")
         return x
+
+    def layer_tensors(self, number: int) -> dict[str, Tensor]:
+        """What one layer holds, by released names without the layer's own, such as "output.dense.weight"."""
+        start = f"encoder.layer.{number}."
+        return {name.removeprefix(start): one for name, one in self._tensors.items() if name.startswith(start)}
 
     def _layer(self, x: Tensor, seen: Tensor, name: str) -> Tensor:
         batch, length, _ = x.shape

@@ -97,8 +97,11 @@ class MiniLM:
         """(n, 384) rows of length 1, in the order of the texts."""
         return embed_by_length(texts, self._tokenizer, self._pooled, self.size, batch, progress)
 
-    def states(self, texts: Sequence[str], *, most: int = _MINILM_TOKENS, batch: int = 64) -> list[Vectors]:
-        """For each text (t, 384), the last layer at its tokens, the two around it included, at most `most` of them."""
+    def states(
+        self, texts: Sequence[str], *, most: int = _MINILM_TOKENS, batch: int = 64, layers: int | None = None
+    ) -> list[Vectors]:
+        """For each text (t, 384), the last layer at its tokens, the two around it included, at most `most` of them.
+        layers: what so many layers made of them instead."""
         import torch
 
         checked_texts(texts, batch)
@@ -110,7 +113,7 @@ class MiniLM:
             for first in range(0, len(order), batch):
                 part = order[first : first + batch]
                 padded, mask = _padded([cut[i] for i in part])
-                states = self.network(padded, mask).float().cpu().numpy()
+                states = self.network(padded, mask, layers).float().cpu().numpy()
                 for row, number in enumerate(part):
                     found[number] = states[row, : len(cut[number])]
         return found

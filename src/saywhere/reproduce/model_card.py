@@ -143,7 +143,7 @@ def _recalls(model: Any, wholes: Floats32, held: HeldOut) -> dict[str, float]:
     """How often a caption's own photo is among the nearest."""
     order = {name: number for number, name in enumerate(held.photos)}
     pairs = [(order[item.image_id], text) for item in held.images.items for text in item.references]
-    texts = torch.from_numpy(model.texts([text for _, text in pairs]))
+    texts = torch.from_numpy(model.queries([text for _, text in pairs]))
     found = recalls(torch.from_numpy(wholes), texts, [number for number, _ in pairs], _RECALLS)
     return {f"text → photo R@{most}": 100 * found[f"r{most}"] for most in _RECALLS}
 

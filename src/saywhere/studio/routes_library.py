@@ -136,8 +136,9 @@ async def _query(asked: SearchAsked, studio: Studio) -> Any:
     from saywhere.language.coco_aliases import classes_named
 
     if asked.photo is None:
-        vector = await studio.looks.use(lambda model: _text_vector(model, asked.text))
-        return LibraryQuery(vector, said=asked.said, names=frozenset() if asked.said else classes_named(asked.text))
+        vector, query = await studio.looks.use(lambda model: _text_vectors(model, asked.text))
+        names = frozenset() if asked.said else classes_named(asked.text)
+        return LibraryQuery(vector, said=asked.said, names=names, query=query)
     regions = read_regions([] if asked.region is None else [asked.region], studio.settings.limits)
     region = regions[0] if regions else WholeImage()
     whole = isinstance(region, WholeImage)
@@ -151,9 +152,9 @@ async def _query(asked: SearchAsked, studio: Studio) -> Any:
     return LibraryQuery(vector, regions=not whole)
 
 
-def _text_vector(model: Any, text: str) -> Floats32:
-    vector: Floats32 = model.texts([text])[0]
-    return vector
+def _text_vectors(model: Any, text: str) -> tuple[Floats32, Floats32]:
+    """In the space of regions, and by which it finds photos."""
+    return model.texts([text])[0], model.queries([text])[0]
 
 
 def _found(hit: Any, studio: Studio) -> dict[str, Any]:

@@ -34,6 +34,7 @@ _PRESENT = (1.54, 0.53, 1.07)
 _LEAST_ODDS = 0.01
 
 if TYPE_CHECKING:
+    from saywhere.language.embed import TextEncoder
     from saywhere.models.patchioner.alignment import Alignment
     from saywhere.models.patchioner.matching import Matcher
     from saywhere.models.patchioner.naming import BoxNaming
@@ -305,6 +306,10 @@ class Eyes(Protocol):
         """(n, d) vectors of length 1, in the space of regions, from a text encoder's."""
         ...
 
+    def queries(self, texts: Sequence[str], encoder: TextEncoder) -> Floats32:
+        """(n, d) vectors of length 1, by which texts find whole photos."""
+        ...
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class EncoderEyes:
@@ -351,6 +356,12 @@ class EncoderEyes:
 
     def texts(self, vectors: Floats32) -> Floats32:
         return _unit(vectors) if self.alignment is None else self.alignment.texts(vectors)
+
+    def queries(self, texts: Sequence[str], encoder: TextEncoder) -> Floats32:
+        matcher = None if self.matcher is None else self.matcher()
+        if matcher is None or not matcher.reads_queries:
+            return self.texts(encoder.embed(texts))
+        return matcher.queries(texts, encoder)
 
 
 def _log_odds(probability: float) -> float:

@@ -2,20 +2,22 @@
 
     matcher = Matcher.from_pretrained("folder")
     matcher.vector(view.states, view.contrast, things, view.auxiliary)   # (d,) of length 1, to find the photo by a text
+    matcher.queries(["a dog on a sofa"], minilm)                         # (1, d) of length 1, nearest to such photos
 
 An eye tells such a vector by itself, from the mean of its hidden states. This network adds to it what lies in the
 single windows of the photo, and what a detector found there: how many there are, of what kind, and where. A second
 network reads a second look instead of the eye, see `saywhere.vision.auxiliary`, and both vectors are added. They learn
 beside each other, not together: the eye knows the photos that it learnt from too well, and a network that reads both
-trusts it alone.
+trusts it alone. Texts are read in a way of their own, too, see `saywhere.models.patchioner.queries`.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 import torch
@@ -29,7 +31,11 @@ from saywhere.models.common.config import ShapeConfig
 from saywhere.models.common.windows import window_means
 from saywhere.models.folder import built, load_part, save_part
 from saywhere.models.patchioner.layers import ThingReader, unit
+from saywhere.models.patchioner.queries import QueryConfig, QueryNet, read_queries
 from saywhere.vision.things import NamedThings
+
+if TYPE_CHECKING:
+    from saywhere.language.embed import TextEncoder
 
 _KIND = "patchioner-matching"
 _SECOND = 0.6
@@ -42,7 +48,8 @@ MOST_THINGS, LEAST_SCORE = 20, 0.1
 @dataclass(frozen=True, slots=True)
 class MatcherConfig(ShapeConfig):
     """The shape of a `MatchNet`. states_size: of hidden states. text_size: of vectors of texts. auxiliary_size: of what
-    a second look gives for each place; 0: it reads none. width, heads, layers, feed_forward: of its transformers."""
+    a second look gives for each place; 0: it reads none. width, heads, layers, feed_forward: of its transformers.
+    query_layers, query_heads, query_feed_forward: see `QueryConfig`; 0 layers: texts are read as everywhere."""
 
     states_size: int = 384
     text_size: int = 384
@@ -52,8 +59,15 @@ class MatcherConfig(ShapeConfig):
     feed_forward: int = 512
     dropout: float = 0.1
     auxiliary_size: int = 0
+    query_layers: int = 0
+    query_heads: int = 12
+    query_feed_forward: int = 1536
     family: ClassVar[str] = "matcher"
-    may_be_zero: ClassVar[tuple[str, ...]] = ("auxiliary_size",)
+    may_be_zero: ClassVar[tuple[str, ...]] = ("auxiliary_size", "query_layers")
+
+    @property
+    def query(self) -> QueryConfig:
+        return QueryConfig(self.text_size, self.query_heads, self.query_feed_forward, self.query_layers)
 
 
 class MatchNet(nn.Module):
@@ -70,6 +84,7 @@ class MatchNet(nn.Module):
         self.layers = _layers(config)
         self.told = nn.Linear(width, config.text_size)
         self.second = SecondNet(config) if config.auxiliary_size else None
+        self.query = QueryNet(config.query) if config.query_layers else None
         # At first it says what the eye says by itself.
         nn.init.zeros_(self.told.weight)
         nn.init.zeros_(self.told.bias)
@@ -171,6 +186,17 @@ class Matcher:
     def reads_auxiliary(self) -> bool:
         """Whether it needs a second look."""
         return self.network.config.auxiliary_size > 0
+
+    @property
+    def reads_queries(self) -> bool:
+        """Whether texts that are to find photos are read in a way of their own."""
+        return self.network.query is not None
+
+    def queries(self, texts: Sequence[str], encoder: TextEncoder) -> Floats32:
+        """(n, d) of length 1, for a network that `reads_queries`. encoder: whose last layers it learnt instead of."""
+        if self.network.query is None:
+            raise InvalidValue("matcher", "has no way of its own to read texts")
+        return read_queries(self.network.query, texts, encoder)
 
     def vector(
         self, states: Floats32, contrast: Floats32, things: NamedThings | None, auxiliary: Floats32 | None = None

@@ -23,10 +23,16 @@ from saywhere.models.common.recalls import recalls
 from saywhere.models.eye.features import AUXILIARY, AUXILIARY_KIND, FOUND, FOUND_KIND, EyeFeatures, FoundThings
 from saywhere.models.eye.objective import drawn_patches
 from saywhere.models.patchioner.matching import LEAST_SCORE, MOST_THINGS, Matcher, MatcherConfig, MatchNet
+from saywhere.models.patchioner.queries import QueryNet, padded_tokens
 from saywhere.store import Store
 from saywhere.vision.auxiliary import to_floats
 from saywhere.vision.things import NamedThings
 
+QUERY_TEXTS, QUERY_TEXTS_KIND = "texts", "captions token by token"
+QUERY_TEXTS_FIELDS = {"states": "float16", "tokens": "int16"}
+QUERY_START = "start"
+"""In a folder of queries: states of all tokens of a photo's captions, one after another, and how many each has; and the
+network to begin with."""
 WINDOWS_KIND = "windows of photos"
 WINDOWS_FIELDS = {"windows": "float16", "centres": "float32", "contrast": "float32"}
 _VALIDATION_BATCH = 50
@@ -38,7 +44,7 @@ _SPREAD_PHOTOS = 1000
 
 class MatchingSection(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """[model]: the shape, as `MatcherConfig` describes it; what the data fixes is not in it. captions: of each photo in
-    a step. kept_share: of windows that are read in a step."""
+    a step. kept_share: of windows that are read in a step. A network of queries begins as the data has it."""
 
     width: int = 256
     heads: int = 4
@@ -51,19 +57,21 @@ class MatchingSection(msgspec.Struct, frozen=True, forbid_unknown_fields=True, k
 
 class MatchingData(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """[data]: folder: that `saywhere build eye` wrote. windows: what an eye saw of its photos, as `saywhere
-    build matching` writes it. auxiliary: whether what a second look gave is read, too. validation: photos among which
-    each is to be found, at most."""
+    build matching` writes it. auxiliary: whether what a second look gave is read, too. queries: what the text encoder
+    read of captions, and the network that goes on from there, if texts are to be read in a way of their own; the same
+    command writes it. validation: photos among which each is to be found, at most."""
 
     folder: Path
     windows: Path
     auxiliary: bool = False
+    queries: Path | None = None
     validation: Annotated[int, Meta(ge=2)] = 500
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MatchItem:
     """One photo. windows, centres, contrast, auxiliary: as `MatchNet` reads them. caption_vectors: (k, d), at least
-    one."""
+    one. caption_states: of each, as `QueryNet` reads them; none without such a network."""
 
     windows: Floats32
     centres: Floats32
@@ -71,11 +79,13 @@ class MatchItem:
     auxiliary: Floats32
     things: NamedThings
     caption_vectors: Floats32
+    caption_states: tuple[Floats32, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MatchBatch(Movable):
-    """B photos: the seven inputs of `MatchNet`, and captions: (B, k, d), k of each, drawn at random."""
+    """B photos: the seven inputs of `MatchNet`, and captions: (B, k, d), k of each, drawn at random. tokens: (B × k, t,
+    d) of the same, and there: (B × k, t), which there are; no row without a network of queries."""
 
     windows: Tensor
     centres: Tensor
@@ -85,6 +95,8 @@ class MatchBatch(Movable):
     scores: Tensor
     auxiliary: Tensor
     captions: Tensor
+    tokens: Tensor
+    there: Tensor
 
     @property
     def read(self) -> tuple[Tensor, ...]:
@@ -99,12 +111,13 @@ class MatchItems(Sequence[MatchItem]):
         self._features, self._windows = EyeFeatures(data.folder, split), Store(data.windows, WINDOWS_KIND)
         self._found = Store(data.folder / FOUND, FOUND_KIND)
         self._auxiliary = Store(data.folder / AUXILIARY, AUXILIARY_KIND) if data.auxiliary else None
+        self._texts = None if data.queries is None else Store(data.queries / QUERY_TEXTS, QUERY_TEXTS_KIND)
         every = range(len(self._features))
         self._rows = [i for i in every if self._features.key(i) in self._windows and self._count(i)]
         if not self._rows:
             raise InvalidFile(data.windows, f"has no photo of the split {split!r} that people told of")
         parts = [self._features.fingerprint, self._windows.fingerprint, self._found.fingerprint]
-        parts += [] if self._auxiliary is None else [self._auxiliary.fingerprint]
+        parts += [store.fingerprint for store in (self._auxiliary, self._texts) if store is not None]
         self.fingerprint = "-".join((*parts, str(len(self._rows))))
 
     def __len__(self) -> int:
@@ -121,7 +134,14 @@ class MatchItems(Sequence[MatchItem]):
             self._second(key),
             found.named(self._features.name_vectors).surest(MOST_THINGS, LEAST_SCORE),
             self._features.caption_vectors(row),
+            self._read(key),
         )
+
+    def _read(self, key: str) -> tuple[Floats32, ...]:
+        if self._texts is None:
+            return ()
+        row = self._texts.by_key(key)
+        return tuple(np.split(np.asarray(row["states"]), np.cumsum(row["tokens"])[:-1]))
 
     def _second(self, key: str) -> Floats32:
         if self._auxiliary is None:
@@ -159,7 +179,14 @@ class MatchingTask:
         first, section = self._train[0], self._section
         shape = (section.width, section.heads, section.layers, section.feed_forward, section.dropout)
         config = MatcherConfig(first.windows.shape[1], len(first.contrast), *shape)
-        network = MatchNet(replace(config, auxiliary_size=first.auxiliary.shape[1]))
+        config = replace(config, auxiliary_size=first.auxiliary.shape[1])
+        start = None if self._data.queries is None else QueryNet.from_pretrained(self._data.queries / QUERY_START)
+        if start is not None:
+            heads, inner = start.config.heads, start.config.feed_forward
+            config = replace(config, query_layers=start.config.layers, query_heads=heads, query_feed_forward=inner)
+        network = MatchNet(config)
+        if start is not None and network.query is not None:
+            network.query.load_state_dict(start.state_dict())
         if network.second is not None:
             some = range(0, len(self._train), max(1, len(self._train) // _SPREAD_PHOTOS))
             network.second.spread_as(torch.from_numpy(np.stack([self._train[i].auxiliary[0] for i in some])))
@@ -172,18 +199,18 @@ class MatchingTask:
         places = items[0].centres.shape[0]
         kept = max(1, round(self._section.kept_share * places))
         rows = drawn_patches(len(items), places, kept, generator).numpy()
-        captions = np.stack([self._drawn(one.caption_vectors, generator) for one in items])
-        return batch_of(items, captions, rows)
+        drawn = [self._drawn(len(one.caption_vectors), generator) for one in items]
+        return batch_of(items, drawn, rows)
 
-    def _drawn(self, vectors: Floats32, generator: torch.Generator) -> Floats32:
-        drawn: Floats32 = vectors[torch.randint(len(vectors), (self._section.captions,), generator=generator).numpy()]
+    def _drawn(self, captions: int, generator: torch.Generator) -> NDArray[np.int64]:
+        drawn: NDArray[np.int64] = torch.randint(captions, (self._section.captions,), generator=generator).numpy()
         return drawn
 
     def losses(self, model: nn.Module, batch: MatchBatch, generator: torch.Generator) -> Mapping[str, Tensor]:
         training = _training_of(model)
         with seeded_dropout(generator, training.network):
             each = training.network.each(*batch.read)
-        captions = functional.normalize(batch.captions.float(), dim=-1)
+            captions = _texts_of(training.network, batch)
         scales = training.scale.exp().clamp(max=_LARGEST_SCALE)
         losses = [_contrast(scale * photos.float(), captions) for scale, photos in zip(scales, each, strict=True)]
         parts = dict(zip(("by_eye", "by_second_look"), (one.detach() for one in losses), strict=False))
@@ -199,18 +226,22 @@ class MatchingTask:
         network = _training_of(model).network
         device = next(network.parameters()).device
         count = min(self._data.validation, len(self._validation))
-        ours, eyes, captions, owners = [], [], [], []
+        ours, eyes, plain, queries = ([] for _ in range(4))
+        owners: list[int] = []
         for first in range(0, count, _VALIDATION_BATCH):
             items = [self._validation[i] for i in range(first, min(first + _VALIDATION_BATCH, count))]
-            batch = batch_of(items, np.zeros((len(items), 0, 0), np.float32)).to(device)
+            batch = batch_of(items, [np.zeros(0, np.int64)] * len(items)).to(device)
             ours.append(network(*batch.read).float().cpu())
             eyes.append(functional.normalize(batch.contrast.float(), dim=-1).cpu())
             for place, item in enumerate(items, first):
-                captions.append(torch.from_numpy(item.caption_vectors))
+                plain.append(functional.normalize(torch.from_numpy(item.caption_vectors), dim=-1))
                 owners += [place] * len(item.caption_vectors)
-        texts = functional.normalize(torch.cat(captions), dim=-1)
-        measures = recalls(torch.cat(ours), texts, owners)
-        return measures | {f"eye_{name}": value for name, value in recalls(torch.cat(eyes), texts, owners).items()}
+                if network.query is not None:
+                    read = (part.to(device) for part in padded_tokens(item.caption_states))
+                    queries.append(network.query(*read).float().cpu())
+        by_eye = recalls(torch.cat(eyes), torch.cat(plain), owners)
+        measures = recalls(torch.cat(ours), torch.cat(queries or plain), owners)
+        return measures | {f"eye_{name}": value for name, value in by_eye.items()}
 
     def fingerprint(self) -> str:
         return f"{self._train.fingerprint}-{len(self._train)}-{len(self._validation)}"
@@ -225,8 +256,19 @@ def _contrast(photos: Tensor, captions: Tensor) -> Tensor:
     return (there + back) / 2
 
 
-def batch_of(items: Sequence[MatchItem], captions: Floats32, rows: NDArray[np.int64] | None = None) -> MatchBatch:
-    """rows: (B, kept) the windows that are read; all by default."""
+def _texts_of(network: MatchNet, batch: MatchBatch) -> Tensor:
+    """(B, k, d) of length 1: the captions as they are read."""
+    if network.query is None:
+        return functional.normalize(batch.captions.float(), dim=-1)
+    read: Tensor = network.query(batch.tokens, batch.there).float()
+    return read.reshape(*batch.captions.shape[:2], -1)
+
+
+def batch_of(
+    items: Sequence[MatchItem], drawn: Sequence[NDArray[np.int64]], rows: NDArray[np.int64] | None = None
+) -> MatchBatch:
+    """drawn: for each photo the numbers of its captions in the batch, as many of each. rows: (B, kept) the windows that
+    are read; all by default."""
     windows, centres = (np.stack([getattr(one, name) for one in items]) for name in ("windows", "centres"))
     if rows is not None:
         photo = np.arange(len(items))[:, None]
@@ -234,9 +276,12 @@ def batch_of(items: Sequence[MatchItem], captions: Floats32, rows: NDArray[np.in
     most = max(1, *(len(one.things) for one in items))
     names, boxes, scores = (padded([getattr(one.things, name) for one in items], most, 0) for name in _THINGS)
     contrast, auxiliary = (np.stack([getattr(one, name) for one in items]) for name in ("contrast", "auxiliary"))
+    captions = np.stack([one.caption_vectors[numbers] for one, numbers in zip(items, drawn, strict=True)])
     seen = (torch.from_numpy(part) for part in (windows, centres, contrast, auxiliary, captions))
     windows_seen, centres_seen, contrast_seen, second, told = seen
-    return MatchBatch(windows_seen, centres_seen, contrast_seen, names, boxes, scores, second, told)
+    told_by = ((one, number) for one, numbers in zip(items, drawn, strict=True) for number in numbers.tolist())
+    texts = padded_tokens([one.caption_states[number] for one, number in told_by if one.caption_states])
+    return MatchBatch(windows_seen, centres_seen, contrast_seen, names, boxes, scores, second, told, *texts)
 
 
 def _training_of(model: nn.Module) -> MatchTraining:

@@ -170,6 +170,11 @@ class Seer:
         """(n, d) vectors of length 1, in the space of regions."""
         return self.eyes.texts(self.text_encoder.embed(list(texts)))
 
+    def queries(self, texts: Sequence[str]) -> Floats32:
+        """(n, d) vectors of length 1, by which texts find whole photos: beside `SeerLook.vector`. Those of `texts`, for
+        a seer that did not learn to read texts in another way for this."""
+        return self.eyes.queries(list(texts), self.text_encoder)
+
 
 def open_seer(folder: str | Path, writer: str = "", *, eyes: Eyes | None = None) -> Seer:
     """A seer from its folder. writer: which of its writers. eyes: instead of those it names."""
