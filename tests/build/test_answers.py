@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from safetensors.torch import save_file
 
 from saywhere.build.answer_places import see_places
 from saywhere.build.answer_questions import IS_THIS, THIS, QuestionScale, pointing_questions, write_questions
@@ -15,17 +16,31 @@ from saywhere.build.answer_report import calibration_error
 from saywhere.build.answers import PART, REPORT, AnswerInputs, AnswerScale, build_answers, install_answers
 from saywhere.build.coco import FIELDS, KIND
 from saywhere.build.photo_boxes import PhotoBoxes
-from saywhere.core.errors import InvalidFile
+from saywhere.core import Frame
+from saywhere.core.errors import InvalidFile, InvalidValue
+from saywhere.core.types import Floats32
 from saywhere.models.answerer.answering import QuestionAnswerer
-from saywhere.models.answerer.data import TEST, TRAIN, TUNE, AnswerData, box_fits
+from saywhere.models.answerer.data import TEST, TRAIN, TUNE, AnswerData, box_fits, read_second
 from saywhere.models.answerer.network import AnswerNet
+from saywhere.models.answerer.second import SecondReader
 from saywhere.models.eye.encoder import EyeLearner
-from saywhere.models.eye.features import FOUND, FOUND_FIELDS, FOUND_KIND, Quantiser, photo_writer
-from saywhere.models.patchioner.answering import state_places
+from saywhere.models.eye.features import (
+    AUXILIARY,
+    AUXILIARY_FIELDS,
+    AUXILIARY_KIND,
+    FOUND,
+    FOUND_FIELDS,
+    FOUND_KIND,
+    Quantiser,
+    photo_writer,
+)
+from saywhere.models.patchioner.answering import checked_answerer, places_for, state_places
+from saywhere.models.patchioner.eyes import AlignedView
 from saywhere.models.patchioner.seer_config import read_config, save_config
 from saywhere.models.registry import open_answerer
 from saywhere.store import Store, StoreWriter
 from saywhere.vision.eye import EyeConfig, EyeNet
+from saywhere.vision.view import View
 from tests.models.answerer_world import WordVectors
 from tests.models.test_patchioner_seer import CONFIG
 
@@ -179,6 +194,80 @@ def test_places_are_the_whole_the_things_and_windows_of_hidden_states(inputs: An
     inside = np.einsum("r,c,rcd->d", [0.6, 1], [0.6, 1], windows) / 1.6**2
     np.testing.assert_allclose(row["regions"][-1, :12], inside, atol=5e-3)
     assert row["boxes"][kinds == 2][1:-1].min(axis=0).tolist() == [0, 0, 0.25, 0.25]
+
+
+def save_second_looks(inputs: AnswerInputs) -> None:
+    """What a second look would give, if it saw the dog's colour."""
+    rng = np.random.default_rng(1)
+    with StoreWriter(inputs.features / AUXILIARY, AUXILIARY_KIND, AUXILIARY_FIELDS, {}) as writer:
+        for number in range(PHOTOS):
+            seen = rng.integers(0, 40, size=(5, 20)).astype(np.uint8)
+            seen[:, 0] = 200 * (number % 2)
+            writer.add(f"{number:012}", features=seen)
+
+
+def test_a_second_look_gives_places_of_its_own(inputs: AnswerInputs, tmp_path: Path) -> None:
+    save_second_looks(inputs)
+    photos = [f"{number:012}" for number in range(PHOTOS)]
+    see_places(inputs.features, inputs.eye, photos, tmp_path, quiet, bf16=False)
+    places = Store(tmp_path / "places")
+    row = places[1]
+    kinds = row["regions"][:, -4:].argmax(axis=1)
+    assert kinds.tolist() == [0, 1] + [2] * 18 + [3] * 5
+    assert (row["regions"][:, -4:].sum(axis=1) == 1).all()
+    np.testing.assert_allclose(row["boxes"][-5:-3], [(0, 0, 1, 1), (0, 0, 0.5, 0.5)])
+    again = np.concatenate([one["regions"][-5:, :12] for one in places]).astype(np.float32)
+    np.testing.assert_allclose(again.mean(axis=0), 0, atol=1e-2)
+    np.testing.assert_allclose(again.std(axis=0), 1, atol=1e-2)
+    # What differs most comes first.
+    widest = np.stack([one["regions"][-5, 0] for one in places])
+    assert (np.sign(widest[::2]) == np.sign(widest[0])).all()
+    assert (np.sign(widest[1::2]) != np.sign(widest[0])).all()
+    without = state_places(np.ones(12, np.float32), np.ones((17, 12), np.float32), None)
+    assert without.features.shape[1] == row["regions"].shape[1] - 1
+
+
+def test_answers_that_read_a_second_look_ask_for_it(inputs: AnswerInputs, tmp_path: Path) -> None:
+    save_second_looks(inputs)
+    build_answers(inputs, tmp_path / "made", SCALE, quiet, WordVectors())
+    answerer = QuestionAnswerer(AnswerNet.from_pretrained(tmp_path / "made" / PART), WordVectors)
+    fitted = AnswerData(tmp_path / "made" / "data").second
+    assert answerer.second is not None
+    assert fitted is not None
+    seen = np.random.default_rng(2).uniform(0, 6, size=(5, 20)).astype(np.float32)
+    np.testing.assert_allclose(answerer.second.read(seen), fitted.read(seen), atol=0.1)
+    assert checked_answerer(answerer, 12) is answerer
+    states, patches = np.ones((17, 12), np.float32), np.ones((4, 4, 12), np.float32)
+    view = View(Frame.of_grid(4, 4), patches, patches[0, 0], states=states)
+    with pytest.raises(InvalidValue, match="no second look"):
+        places_for(answerer, AlignedView(view))
+    places = [places_for(answerer, AlignedView(replaced(view, look))) for look in (seen, 6 - seen)]
+    assert answerer.region_size == places[0].features.shape[1]
+    assert np.abs(places[0].features - places[1].features).max() > 0.1
+    answerer.judgement = None
+    first, second = (answerer.answer([one], ["What color is the dog?"])[0] for one in places)
+    assert first.ranked != second.ranked
+    model = tmp_path / "model"
+    model.mkdir()
+    save_config(model, CONFIG | {"detector": True})
+    install_answers(tmp_path / "made" / PART, model)
+    assert read_config(model).auxiliary
+
+
+def replaced(view: View, auxiliary: Floats32) -> View:
+    """The view with another second look."""
+    return view.with_found((), auxiliary=auxiliary)
+
+
+def test_a_second_look_of_fewer_numbers_than_places_have_is_refused() -> None:
+    with pytest.raises(InvalidValue, match="has 4 numbers a place, but is to be read as 12"):
+        SecondReader.fit(torch.zeros(9, 4), 12)
+
+
+def test_a_damaged_file_of_the_second_look_is_named(tmp_path: Path) -> None:
+    save_file({"mean": torch.zeros(3)}, tmp_path / "second.safetensors")
+    with pytest.raises(InvalidFile, match="how a second look is read"):
+        read_second(tmp_path / "second.safetensors")
 
 
 def test_questions_made_with_other_settings_are_not_taken_for_these(inputs: AnswerInputs, tmp_path: Path) -> None:

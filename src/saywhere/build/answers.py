@@ -101,8 +101,8 @@ def build_answers(
 
 def install_answers(part: Path, model: Path) -> None:
     """Put a trained part into a model's folder, in place of one that was there, and name it in seer.json."""
-    AnswerNet.from_pretrained(part)
-    install_part(part, model, answers=part.name, question_kinds=list(_EXAMPLES))
+    second = {"auxiliary": True} if AnswerNet.from_pretrained(part).second is not None else {}
+    install_part(part, model, answers=part.name, question_kinds=list(_EXAMPLES), **second)
 
 
 def prepare_answers(

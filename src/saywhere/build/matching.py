@@ -22,6 +22,7 @@ from saywhere.core.types import Progress
 from saywhere.language.embed import MiniLM, open_token_encoder
 from saywhere.learn import train_to_end
 from saywhere.learn.recipe import Recipe, parse_recipe
+from saywhere.models.answerer.network import AnswerNet
 from saywhere.models.eye.features import AUXILIARY, CAPTIONS, CAPTIONS_KIND
 from saywhere.models.patchioner.matching import Matcher, windows_of
 from saywhere.models.patchioner.matching_task import (
@@ -34,6 +35,7 @@ from saywhere.models.patchioner.matching_task import (
     MatchTraining,
 )
 from saywhere.models.patchioner.queries import QueryNet, states_before
+from saywhere.models.patchioner.seer_config import read_config
 from saywhere.store import Store, StoreWriter
 from saywhere.vision.eye import Seen
 
@@ -112,8 +114,10 @@ def read_captions(features: Path, out: Path, encoder: MiniLM, layers: int, progr
 
 def install_matching(part: Path, model: Path) -> None:
     """Put a trained part into a model's folder, in place of one that was there, and name it in seer.json."""
-    matcher = Matcher.from_pretrained(part)
-    install_part(part, model, matching=part.name, auxiliary=matcher.reads_auxiliary)
+    answers = read_config(model).answers
+    read_by_others = bool(answers) and AnswerNet.from_pretrained(model / answers).second is not None
+    reads = Matcher.from_pretrained(part).reads_auxiliary or read_by_others
+    install_part(part, model, matching=part.name, auxiliary=reads)
 
 
 def matching_recipe(features: Path, prepared: Path, scale: MatchingScale) -> Recipe:

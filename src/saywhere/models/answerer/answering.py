@@ -17,6 +17,7 @@ from saywhere.core.types import Floats32
 from saywhere.models.answerer.batch import AskedItem, PhotoItem, collate
 from saywhere.models.answerer.judgement import CANNOT_KNOW, Judgement
 from saywhere.models.answerer.network import AnswerNet, AnswerOutput
+from saywhere.models.answerer.second import SecondReader
 from saywhere.models.common.answers import AnswerScore, pointing_weights, question_words
 from saywhere.models.face import Answer
 from saywhere.models.region_features import RegionFeatures
@@ -58,6 +59,10 @@ class QuestionAnswerer:
     @property
     def region_size(self) -> int:
         return self.network.config.region_size
+
+    @property
+    def second(self) -> SecondReader | None:
+        return self.network.second
 
     @cached_property
     def encoder(self) -> TokenEncoder:

@@ -11,7 +11,8 @@ from saywhere.models.common.config import ShapeConfig
 @dataclass(frozen=True, slots=True)
 class AnswererConfig(ShapeConfig):
     """answers: how many can be given. region_size: numbers in the feature of a place; the last `kinds` of them say
-    what kind of place it is, one of them 1. text_size: numbers that the text encoder gives for each token.
+    what kind of place it is, one of them 1. text_size: numbers that the text encoder gives for each token. second_size:
+    numbers that a second look gives for each of its places; 0: none is read.
 
     width, heads, layers, inner: of the blocks; inner is the width between their two layers. max_tokens: of a question,
     the two around it included; the rest is cut off. counters: things that can be counted for one question. dropout: in
@@ -32,4 +33,6 @@ class AnswererConfig(ShapeConfig):
     dropout: float = 0.1
     answer_dropout: float = 0.3
     blind: bool = False
+    second_size: int = 0
     family: ClassVar[str] = "answerer"
+    may_be_zero: ClassVar[tuple[str, ...]] = ("second_size",)

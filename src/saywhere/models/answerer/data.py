@@ -4,6 +4,7 @@ FOLDER/places      a store of regions, one row a photo, see `saywhere.models.pat
 FOLDER/questions   a store, one row a photo: its split, what is asked of it, and whether the eye never saw it (held)
 FOLDER/texts       a store, one row a question's text, as a text encoder reads it, token by token
 FOLDER/answers.json, FOLDER/words.json   answers that can be given; words of the questions that are learnt from
+FOLDER/second.safetensors   what makes places of a second look, if there was one
 """
 
 from __future__ import annotations
@@ -15,14 +16,17 @@ from typing import Any, Final
 import msgspec
 import numpy as np
 
+from saywhere.assets.checkpoint import read_tensors
 from saywhere.core.errors import InvalidFile
 from saywhere.core.types import Floats, Floats32
 from saywhere.models.answerer.batch import AskedItem, PhotoItem
+from saywhere.models.answerer.second import SecondReader
 from saywhere.models.common.answers import AnswerVocabulary
 from saywhere.models.region_features import REGIONS
 from saywhere.store import Store
 
 PLACES, QUESTIONS, TEXTS, ANSWERS, WORDS = "places", "questions", "texts", "answers.json", "words.json"
+SECOND = "second.safetensors"
 QUESTIONS_KIND, TEXTS_KIND = "questions by photo", "texts token by token"
 PLACES_FIELDS = {"regions": "float16", "boxes": "float32"}
 QUESTIONS_FIELDS = {"split": "json", "asked": "json", "held": "json"}
@@ -54,6 +58,7 @@ class AnswerData:
         self.texts = Store(self.folder / TEXTS, TEXTS_KIND)
         self.answers = AnswerVocabulary.load(self.folder / ANSWERS)
         self.words = _words(self.folder / WORDS)
+        self.second = read_second(self.folder / SECOND) if (self.folder / SECOND).exists() else None
         if not len(self.places) or not len(self.texts):
             raise InvalidFile(folder, "has no photo, or no question")
 
@@ -117,6 +122,16 @@ def box_fits(box_xyxy: Floats, places_xyxy: Any) -> Floats:
     areas = np.prod(places[:, 2:] - places[:, :2], axis=1) * np.prod(box_xyxy[2:] - box_xyxy[:2])
     fits: Floats = np.clip(shared**2 / np.maximum(areas, 1e-12), 0, 1)
     return fits
+
+
+def read_second(path: Path) -> SecondReader:
+    """What makes places of a second look, as `saywhere build answers` wrote it."""
+    tensors = read_tensors(path)
+    if set(tensors) != {"mean", "axes"} or tensors["axes"].ndim != 2:
+        raise InvalidFile(path, "does not say how a second look is read", "delete it, and build the answers again")
+    reader = SecondReader(*tensors["axes"].shape)
+    reader.load_state_dict(tensors)
+    return reader
 
 
 def _words(path: Path) -> tuple[str, ...]:

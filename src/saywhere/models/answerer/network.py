@@ -22,6 +22,7 @@ from saywhere.assets.checkpoint import CONFIG
 from saywhere.core.errors import InvalidFile, InvalidValue, UnknownName
 from saywhere.models.answerer.config import AnswererConfig
 from saywhere.models.answerer.judgement import Judgement
+from saywhere.models.answerer.second import SecondReader
 from saywhere.models.common.answers import AnswerVocabulary
 from saywhere.models.common.modes import seeded
 from saywhere.models.common.network import check_size, listed_file
@@ -46,7 +47,8 @@ class AnswerOutput:
 
 
 class AnswerNet(nn.Module):
-    """answers: what the ids of answers mean; judgement: how its answers are to be taken; `attach` sets both."""
+    """answers: what the ids of answers mean; judgement: how its answers are to be taken; `attach` sets both. second:
+    makes places of what a second look gives, if that is read; it does not learn here."""
 
     def __init__(self, config: AnswererConfig) -> None:
         super().__init__()
@@ -58,6 +60,7 @@ class AnswerNet(nn.Module):
         self.start = nn.Parameter(0.02 * torch.randn(width))
         self.token_norm = nn.LayerNorm(width)
         self.places = None if config.blind else PlaceReader(config)
+        self.second = SecondReader(config.second_size, _second_numbers(config)) if config.second_size else None
         self.blocks = nn.ModuleList(AnswerBlock(config) for _ in range(config.layers))
         self.counts = None if config.blind else Counter(config)
         self.norm = nn.LayerNorm(width)
@@ -134,6 +137,11 @@ class AnswerNet(nn.Module):
         except (InvalidValue, UnknownName, UnicodeDecodeError) as error:
             raise InvalidFile(part.folder / CONFIG, str(error)) from error
         return network.eval()
+
+
+def _second_numbers(config: AnswererConfig) -> int:
+    """Of each place, without the score and the kinds."""
+    return config.region_size - config.kinds - 1
 
 
 def _attached(files: Mapping[str, str]) -> tuple[AnswerVocabulary, Judgement | None]:

@@ -40,6 +40,9 @@ class AnswererSection(msgspec.Struct, frozen=True, forbid_unknown_fields=True, k
 
     def config(self, data: AnswerData) -> AnswererConfig:
         shape = {name: getattr(self, name) for name in AnswererSection.__struct_fields__}
+        if data.second is not None:
+            second_size, size = data.second.axes.shape
+            shape |= {"kinds": data.region_size - size - 1, "second_size": second_size}
         return AnswererConfig(len(data.answers), data.region_size, text_size=data.text_size, **shape)
 
 
@@ -72,6 +75,8 @@ class AnswererTask:
 
     def build(self, generator: torch.Generator) -> nn.Module:
         network = AnswerNet.fresh(self.config, int(torch.randint(2**31, (), generator=generator)))
+        if network.second is not None and self.data.second is not None:
+            network.second.load_state_dict(self.data.second.state_dict())
         return network.attach(self.data.answers)
 
     def train_items(self) -> Sequence[str]:

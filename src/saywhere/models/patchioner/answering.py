@@ -17,6 +17,7 @@ from saywhere.models.patchioner.eyes import AlignedView
 from saywhere.vision.things import NamedThings, covered_means
 
 if TYPE_CHECKING:
+    from saywhere.models.answerer.second import SecondReader
     from saywhere.models.region_features import RegionFeatures
 
 KINDS: Final = ("whole", "thing", "window")
@@ -40,6 +41,11 @@ class RegionAnswerer(Protocol):
         """Whether it reads places as `state_places` gives them, or as `answer_regions` does."""
         ...
 
+    @property
+    def second(self) -> SecondReader | None:
+        """What makes places of a second look, if it reads one."""
+        ...
+
     def answer(
         self,
         images: Sequence[RegionFeatures],
@@ -56,7 +62,7 @@ class RegionAnswerer(Protocol):
 
 def checked_answerer(answerer: RegionAnswerer, size: int) -> RegionAnswerer:
     """The same, if it reads places with vectors of `size` numbers."""
-    reads, wanted = answerer.region_size, answer_size(size)
+    reads, wanted = answerer.region_size, answer_size(size) + (answerer.second is not None)
     if reads != wanted:
         raise InvalidValue("answerer", f"reads places of {reads} numbers, but this seer's have {wanted}")
     return answerer
@@ -68,7 +74,12 @@ def places_for(answerer: RegionAnswerer | None, seen: AlignedView) -> RegionFeat
         return answer_regions(seen)
     if seen.view.states is None:
         raise InvalidValue("view", "has no hidden states", "look at the photo again, with an eye that gives them")
-    return state_places(seen.view.whole, seen.view.states, seen.things(MOST_THINGS, LEAST_FOUND))
+    second = None
+    if answerer.second is not None:
+        if seen.view.auxiliary is None:
+            raise InvalidValue("view", "has no second look", "look at the photo again, with this model")
+        second = answerer.second.read(seen.view.auxiliary)
+    return state_places(seen.view.whole, seen.view.states, seen.things(MOST_THINGS, LEAST_FOUND), second)
 
 
 def answer_size(size: int) -> int:
@@ -101,14 +112,18 @@ def answer_regions(seen: AlignedView) -> RegionFeatures:
     return RegionFeatures(features, [box_xyxy for _, _, box_xyxy in places])
 
 
-def state_places(whole: Floats32, states: Floats32, things: NamedThings | None) -> RegionFeatures:
+def state_places(
+    whole: Floats32, states: Floats32, things: NamedThings | None, second: Floats32 | None = None
+) -> RegionFeatures:
     """The places of a photo as an eye with hidden states sees it; places have as many numbers as in `answer_regions`.
 
     First the whole photo by its vector in the space of texts, and the things found by those of their names; then by
-    hidden states, which know more than texts say: the whole, 10 × 10 windows, row by row, and the same things again.
+    hidden states, which know more than texts say: the whole, 10 × 10 windows, row by row, and the same things again;
+    at last, if there was a second look, what that says of the whole and its own windows.
 
-    whole: (d,). states: (1 + n, d), the whole first. Features, (places, d + 4): the vector or the state; the thing's
-    score; and 1 for what the place is.
+    whole: (d,). states: (1 + n, d), the whole first. second: (1 + k, d), as `SecondReader` gives it. Features, (places,
+    d + 4): the vector or the state; the thing's score; and 1 for what the place is, of one kind more if there was a
+    second look.
     """
     from saywhere.models.region_features import RegionFeatures
 
@@ -122,12 +137,17 @@ def state_places(whole: Floats32, states: Floats32, things: NamedThings | None) 
         boxes.append(things.boxes_xyxy)
         inside.append(_flagged(covered_means(_on_grid(windows[1:]), things.boxes_xyxy), 2, things.scores))
     places = [*boxes, everything, edges, *boxes[1:]]
-    return RegionFeatures(np.concatenate([*shown, _flagged(windows, 2), *inside]), np.concatenate(places))
+    parts = [*shown, _flagged(windows, 2), *inside]
+    if second is not None:
+        again = _flagged(second, len(KINDS), kinds=len(KINDS) + 1)
+        parts = [*(np.pad(part, ((0, 0), (0, 1))) for part in parts), again]
+        places += [everything, _window_edges(math.isqrt(len(second) - 1))]
+    return RegionFeatures(np.concatenate(parts), np.concatenate(places))
 
 
-def _flagged(values: Floats32, kind: int, scores: Floats32 | None = None) -> Floats32:
+def _flagged(values: Floats32, kind: int, scores: Floats32 | None = None, kinds: int = len(KINDS)) -> Floats32:
     """(n, d) with the score and the kind of place beside it."""
-    beside = np.zeros((len(values), 1 + len(KINDS)), np.float32)
+    beside = np.zeros((len(values), 1 + kinds), np.float32)
     beside[:, 0] = 0 if scores is None else scores
     beside[:, 1 + kind] = 1
     return np.concatenate([values, beside], axis=1)
@@ -142,6 +162,11 @@ def _on_grid(windows: Floats32) -> Floats32:
 def _state_windows(states: Floats32) -> tuple[Floats32, Floats32]:
     """(1 + n, s) the whole's state and the mean of those in each window; (n, 4) where these are."""
     windows, side = window_means(states)
+    return windows, _window_edges(side)
+
+
+def _window_edges(side: int) -> Floats32:
+    """(side², 4) of windows, row by row."""
     steps = np.linspace(0, 1, side + 1).tolist()
     edges = [(steps[c], steps[r], steps[c + 1], steps[r + 1]) for r in range(side) for c in range(side)]
-    return windows, np.array(edges, np.float32)
+    return np.array(edges, np.float32).reshape(-1, 4)

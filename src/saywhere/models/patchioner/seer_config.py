@@ -124,8 +124,8 @@ def _check(config: SeerConfig) -> None:
         raise InvalidValue("temperature", f"is {config.temperature}, not above 0")
     if config.matching and config.encoder != EYE:
         raise InvalidValue("matching", f"goes with the encoder {EYE!r}, not with {config.encoder!r}")
-    if config.auxiliary and not (config.matching and config.detector):
-        raise InvalidValue("auxiliary", "goes with matching, which reads it, and with a detector")
+    if config.auxiliary and not ((config.matching or config.answers) and config.detector):
+        raise InvalidValue("auxiliary", "goes with matching or answers, which read it, and with a detector")
     if config.naming and not (config.encoder == EYE and config.detector):
         raise InvalidValue("naming", f"goes with the encoder {EYE!r} and a detector")
     _check_levels(config)

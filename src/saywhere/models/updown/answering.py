@@ -24,9 +24,11 @@ _BATCH = 64
 
 
 class Answerer:
-    """A network with what its ids mean. reads_states: it looks at vectors in the space of texts, not at states."""
+    """A network with what its ids mean. reads_states: it looks at vectors in the space of texts, not at states; second:
+    and at no second look."""
 
     reads_states = False
+    second = None
 
     def __init__(
         self, network: UpDnVqa, vocabulary: Vocabulary | None = None, answers: AnswerVocabulary | None = None
