@@ -229,3 +229,37 @@ def test_sentences_that_cancel_out_are_a_clear_error() -> None:
     opposite = MemoryBank([[1.0, 0.0], [-1.0, 0.0]], ["yes", "no"])
     with pytest.raises(InvalidValue, match="cancel each other out"):
         opposite.project([[0.0, 1.0]])
+
+
+def test_a_small_bank_in_bytes_takes_half_the_room_and_says_nearly_the_same(tmp_path: Path, bank: MemoryBank) -> None:
+    for name, int8 in (("halves", False), ("bytes", True)):
+        bank.save(tmp_path / name, int8=int8)
+    # What is not vectors is the same in both but for a step a row.
+    rows = len(bank) * bank.size
+    assert (tmp_path / "halves").stat().st_size - (tmp_path / "bytes").stat().st_size == pytest.approx(
+        rows - 4 * len(bank), abs=200
+    )
+    halves, packed = (MemoryBank.load(tmp_path / name) for name in ("halves", "bytes"))
+    assert list(packed.sentences) == list(halves.sentences)
+    assert (packed.encoder, packed.source) == (halves.encoder, halves.source)
+    assert (np.sum(packed.vectors.astype(np.float64) * halves.vectors, axis=1) > 0.999).all()
+    asked = clustered(5, seed=3)
+    for ours, theirs in zip(packed.project(asked).nearest, halves.project(asked).nearest, strict=True):
+        assert ours[0].cosine == pytest.approx(theirs[0].cosine, abs=0.02)
+    packed.save(tmp_path / "again", int8=True)
+    np.testing.assert_allclose(MemoryBank.load(tmp_path / "again").vectors, packed.vectors, atol=2e-3)
+
+
+def test_a_bank_in_bytes_that_was_changed_or_cut_off_is_refused(tmp_path: Path, bank: MemoryBank) -> None:
+    bank.save(tmp_path / "bank", int8=True)
+    content = (tmp_path / "bank").read_bytes()
+    (tmp_path / "cut").write_bytes(content[:-5])
+    with pytest.raises(InvalidFile, match="cut off"):
+        MemoryBank.load(tmp_path / "cut")
+    at = content.index(b"}}") + 4000
+    (tmp_path / "changed").write_bytes(content[:at] + bytes([content[at] ^ 1]) + content[at + 1 :])
+    with pytest.raises(InvalidFile, match="SHA-256 differs"):
+        MemoryBank.load(tmp_path / "changed")
+    (tmp_path / "wrong").write_bytes(content.replace(b'"F32"', b'"F16"'))
+    with pytest.raises(InvalidFile, match="'steps' is not the F32"):
+        MemoryBank.load(tmp_path / "wrong")

@@ -1,10 +1,12 @@
 """A memory bank on disk: one safetensors file, so that vectors and sentences cannot be parted.
 
-    vectors   F16 (n, d)   rows of length 1
+    vectors   F16 (n, d)   rows of length 1; or I8 (n, d), in a byte a number, to be multiplied by
+    steps     F32 (n,)     which only such a file has
     text      U8  (bytes)  all sentences in UTF-8, one after the other
     ends      I64 (n,)     where each sentence ends in `text`
 
-Its metadata say what it is, which text encoder made the vectors and from what, and the SHA-256 of the three together.
+Its metadata say what it is, which text encoder made the vectors and from what, and the SHA-256 of all together.
+A small bank may be in bytes, which takes half the room; a large one is mapped, and read only where it is needed.
 """
 
 from __future__ import annotations
@@ -54,6 +56,15 @@ class _Header(msgspec.Struct, forbid_unknown_fields=True):
     vectors: _Tensor
     text: _Tensor
     ends: _Tensor
+    steps: _Tensor | None = None
+
+    @property
+    def layout(self) -> list[tuple[str, _Tensor, str, int, int]]:
+        """Name, tensor, type, bytes of a number and dimensions, as they follow each other."""
+        text, ends = ("text", self.text, "U8", 1, 1), ("ends", self.ends, "I64", 8, 1)
+        if self.steps is None:
+            return [("vectors", self.vectors, "F16", 2, 2), text, ends]
+        return [("vectors", self.vectors, "I8", 1, 2), ("steps", self.steps, "F32", 4, 1), text, ends]
 
 
 class Sentences(Sequence[str]):
@@ -83,6 +94,17 @@ class Sentences(Sequence[str]):
         return self.text[start : int(self.ends[place])].tobytes().decode()
 
 
+class UnpackedRows:
+    """Rows that were in a byte a number, as float16 in memory. rows: (n, d)."""
+
+    def __init__(self, packed: NDArray[np.int8], steps: NDArray[np.float32]) -> None:
+        rows = packed.astype(np.float32) * steps[:, None]
+        self.rows: Halves = (rows / np.linalg.norm(rows, axis=1, keepdims=True)).astype(np.float16)
+
+    def let_go(self, first: int, stop: int) -> None:
+        """They stay where they are."""
+
+
 class Mapping16:
     """Rows of float16 that lie in a mapped file.
 
@@ -108,7 +130,7 @@ class BankFile:
     """What a file holds, mapped. encoder: fingerprint of the text encoder. source: where the sentences came from.
     sha256: of all that it holds."""
 
-    vectors: Mapping16
+    vectors: Mapping16 | UnpackedRows
     sentences: Sentences
     encoder: dict[str, Any]
     source: dict[str, Any]
@@ -116,11 +138,17 @@ class BankFile:
 
 
 def write_bank(
-    path: str | Path, vectors: Halves, sentences: Sentences, encoder: Mapping[str, Any], source: Mapping[str, Any]
+    path: str | Path,
+    vectors: Halves,
+    sentences: Sentences,
+    encoder: Mapping[str, Any],
+    source: Mapping[str, Any],
+    *,
+    int8: bool = False,
 ) -> None:
-    """Write a bank, whole or not at all."""
+    """Write a bank, whole or not at all. int8: vectors in a byte a number."""
     parts: list[tuple[str, str, NDArray[Any]]] = [
-        ("vectors", "F16", np.ascontiguousarray(vectors)),
+        *(_packed(vectors) if int8 else [("vectors", "F16", np.ascontiguousarray(vectors))]),
         ("text", "U8", sentences.text),
         ("ends", "I64", sentences.ends),
     ]
@@ -139,6 +167,12 @@ def write_bank(
         file.write(len(encoded).to_bytes(8, "little") + encoded)
         for _, _, array in parts:
             file.write(array.data if array.size else b"")
+
+
+def _packed(vectors: Halves) -> list[tuple[str, str, NDArray[Any]]]:
+    rows = vectors.astype(np.float32)
+    steps = np.maximum(np.abs(rows).max(axis=1), 1e-12) / np.float32(127)
+    return [("vectors", "I8", np.rint(rows / steps[:, None]).astype(np.int8)), ("steps", "F32", steps)]
 
 
 def open_bank(path: str | Path, *, verify: bool) -> BankFile:
@@ -160,9 +194,22 @@ def open_bank(path: str | Path, *, verify: bool) -> BankFile:
     ends = np.frombuffer(mapped, np.uint8, 8 * shape[0], ends_at).copy().view(np.int64)
     if ends[-1] != len(text) or (np.diff(ends, prepend=0) < 1).any():
         raise InvalidFile(path, "the ends of its sentences do not fit its text")
-    vectors = Mapping16(mapped, start + header.vectors.data_offsets[0], shape)
+    vectors: Mapping16 | UnpackedRows
+    if header.steps is None:
+        vectors = Mapping16(mapped, start + header.vectors.data_offsets[0], shape)
+    else:
+        vectors = _unpacked(header, header.steps, mapped, start, shape)
+        if not np.isfinite(vectors.rows).all():
+            raise InvalidFile(path, "has vectors without a length")
     encoder, source = (_object(path, value) for value in (header.about.encoder, header.about.source))
     return BankFile(vectors, Sentences(text, ends), encoder, source, header.about.sha256)
+
+
+def _unpacked(header: _Header, steps: _Tensor, mapped: mmap.mmap, start: int, shape: tuple[int, int]) -> UnpackedRows:
+    packed = np.frombuffer(mapped, np.int8, shape[0] * shape[1], start + header.vectors.data_offsets[0]).reshape(shape)
+    # Copied: it may lie at an odd place.
+    copied = np.frombuffer(mapped, np.uint8, 4 * shape[0], start + steps.data_offsets[0]).copy()
+    return UnpackedRows(packed, copied.view(np.float32))
 
 
 def _header(path: str | Path, file: BinaryIO) -> tuple[_Header, int]:
@@ -182,8 +229,7 @@ def _header(path: str | Path, file: BinaryIO) -> tuple[_Header, int]:
 def _checked_layout(path: str | Path, header: _Header, size: int) -> tuple[int, int]:
     """(n, d), once all three tensors are of their kinds and fill the file."""
     at, shapes = 0, []
-    for name, dtype, bytes_each, dimensions in (("vectors", "F16", 2, 2), ("text", "U8", 1, 1), ("ends", "I64", 8, 1)):
-        tensor: _Tensor = getattr(header, name)
+    for name, tensor, dtype, bytes_each, dimensions in header.layout:
         wanted = (at, at + bytes_each * int(np.prod(tensor.shape, dtype=object)))
         if tensor.dtype != dtype or len(tensor.shape) != dimensions or tensor.data_offsets != wanted:
             raise InvalidFile(path, f"its tensor {name!r} is not the {dtype} of a memory bank")
@@ -191,8 +237,8 @@ def _checked_layout(path: str | Path, header: _Header, size: int) -> tuple[int, 
         shapes.append(tensor.shape)
     if at != size:
         raise InvalidFile(path, f"has {size:,} bytes of data, not {at:,}", "was it cut off?")
-    (count, width), _, (ends,) = shapes
-    if count < 1 or width < 1 or ends != count:
+    (count, width), *others, _, (ends,) = shapes
+    if count < 1 or width < 1 or ends != count or any(one != [count] for one in others):
         raise InvalidFile(path, f"has {count} vectors of {width} numbers and {ends} sentences")
     return count, width
 

@@ -24,7 +24,7 @@ from torch import Tensor
 
 from saywhere.core.caption import Nearest
 from saywhere.core.errors import InvalidValue
-from saywhere.models.patchioner.bank_file import Halves, Mapping16, Sentences, open_bank, write_bank
+from saywhere.models.patchioner.bank_file import Halves, Mapping16, Sentences, UnpackedRows, open_bank, write_bank
 
 if TYPE_CHECKING:
     from saywhere.models.patchioner.bank_index import BankIndex
@@ -82,7 +82,7 @@ class MemoryBank:
     def _set(
         self,
         halves: Halves,
-        mapping: Mapping16 | None,
+        mapping: Mapping16 | UnpackedRows | None,
         sentences: Sentences,
         encoder: dict[str, Any],
         source: dict[str, Any],
@@ -105,9 +105,10 @@ class MemoryBank:
             bank._index = BankIndex(index_folder(path), file.sha256)
         return bank
 
-    def save(self, path: str | Path) -> None:
-        """Write vectors, sentences and where they came from into one safetensors file, whole or not at all."""
-        write_bank(path, self._halves.numpy(), self._packed, self.encoder, self.source)
+    def save(self, path: str | Path, *, int8: bool = False) -> None:
+        """Write vectors, sentences and where they came from into one safetensors file, whole or not at all. int8:
+        vectors in a byte a number, for a bank that is small enough to lie in memory."""
+        write_bank(path, self._halves.numpy(), self._packed, self.encoder, self.source, int8=int8)
 
     def __len__(self) -> int:
         return len(self._halves)
