@@ -125,12 +125,15 @@ class Mapping16:
             self._mapped.madvise(mmap.MADV_DONTNEED, start, end - start)
 
 
+Rows16 = Mapping16 | UnpackedRows
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class BankFile:
     """What a file holds, mapped. encoder: fingerprint of the text encoder. source: where the sentences came from.
     sha256: of all that it holds."""
 
-    vectors: Mapping16 | UnpackedRows
+    vectors: Rows16
     sentences: Sentences
     encoder: dict[str, Any]
     source: dict[str, Any]
@@ -194,7 +197,7 @@ def open_bank(path: str | Path, *, verify: bool) -> BankFile:
     ends = np.frombuffer(mapped, np.uint8, 8 * shape[0], ends_at).copy().view(np.int64)
     if ends[-1] != len(text) or (np.diff(ends, prepend=0) < 1).any():
         raise InvalidFile(path, "the ends of its sentences do not fit its text")
-    vectors: Mapping16 | UnpackedRows
+    vectors: Rows16
     if header.steps is None:
         vectors = Mapping16(mapped, start + header.vectors.data_offsets[0], shape)
     else:

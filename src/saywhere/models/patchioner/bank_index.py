@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from saywhere.atomic import write_atomic
 from saywhere.core.errors import InvalidFile, require
 from saywhere.core.types import Progress
-from saywhere.models.patchioner.bank_file import Halves, Mapping16
+from saywhere.models.patchioner.bank_file import Halves, Rows16
 
 _ABOUT, _TABLE = "about.json", "rows"
 _AT_ONCE = 16_384
@@ -68,7 +68,7 @@ class BankIndex:
         return np.sort(found)
 
 
-def build_index(bank: str | Path, vectors: Mapping16, sha256: str, progress: Progress | None = None) -> Path:
+def build_index(bank: str | Path, vectors: Rows16, sha256: str, progress: Progress | None = None) -> Path:
     """Make the index of a bank, whole or not at all. vectors: the bank's; they are read once, some at a time."""
     from lancedb.index import IvfFlat, IvfRq
 
@@ -94,7 +94,7 @@ def build_index(bank: str | Path, vectors: Mapping16, sha256: str, progress: Pro
     return folder
 
 
-def _batches(vectors: Mapping16, progress: Progress | None) -> Any:
+def _batches(vectors: Rows16, progress: Progress | None) -> Any:
     import pyarrow as pa
 
     rows, size = vectors.rows.shape

@@ -24,7 +24,7 @@ from torch import Tensor
 
 from saywhere.core.caption import Nearest
 from saywhere.core.errors import InvalidValue
-from saywhere.models.patchioner.bank_file import Halves, Mapping16, Sentences, UnpackedRows, open_bank, write_bank
+from saywhere.models.patchioner.bank_file import Halves, Rows16, Sentences, open_bank, write_bank
 
 if TYPE_CHECKING:
     from saywhere.models.patchioner.bank_index import BankIndex
@@ -82,7 +82,7 @@ class MemoryBank:
     def _set(
         self,
         halves: Halves,
-        mapping: Mapping16 | UnpackedRows | None,
+        mapping: Rows16 | None,
         sentences: Sentences,
         encoder: dict[str, Any],
         source: dict[str, Any],
