@@ -263,3 +263,26 @@ def test_a_bank_in_bytes_that_was_changed_or_cut_off_is_refused(tmp_path: Path, 
     (tmp_path / "wrong").write_bytes(content.replace(b'"F32"', b'"F16"'))
     with pytest.raises(InvalidFile, match="'steps' is not the F32"):
         MemoryBank.load(tmp_path / "wrong")
+
+
+def test_a_bank_keeps_its_sentences_as_queries_too(tmp_path: Path, bank: MemoryBank) -> None:
+    assert bank.queries is None
+    asked = clustered(len(bank), seed=7)
+    for name, int8 in (("halves", False), ("bytes", True)):
+        bank.with_queries(asked).save(tmp_path / name, int8=int8)
+        again = MemoryBank.load(tmp_path / name)
+        assert again.queries is not None
+        np.testing.assert_allclose(again.vectors, bank.vectors, atol=0 if not int8 else 5e-3)
+        [near] = again.queries.project(asked[5:6]).nearest
+        assert near[0].sentence == bank.sentences[5]
+        assert near[0].cosine == pytest.approx(1, abs=1e-3)
+    with pytest.raises(InvalidValue, match="has 5 vectors, but 3,000 sentences"):
+        bank.with_queries(asked[:5])
+    with pytest.raises(InvalidValue, match="are 4 numbers each, not"):
+        bank.with_queries(np.ones((len(bank), 4)))
+    content = (tmp_path / "halves").read_bytes()
+    (tmp_path / "wrong").write_bytes(
+        content.replace(b'"query_steps": {"dtype": "F32"', b'"query_steps": {"dtype": "F64"')
+    )
+    with pytest.raises(InvalidFile, match="is not"):
+        MemoryBank.load(tmp_path / "wrong")

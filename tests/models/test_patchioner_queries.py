@@ -11,7 +11,14 @@ import numpy as np
 import pytest
 import torch
 
-from saywhere.build.matching import QUERIES, MatchingScale, build_matching, matching_recipe, read_captions
+from saywhere.build.matching import (
+    QUERIES,
+    MatchingScale,
+    build_matching,
+    install_matching,
+    matching_recipe,
+    read_captions,
+)
 from saywhere.core.errors import InvalidFile, InvalidValue
 from saywhere.core.types import Floats32
 from saywhere.language.embed import MiniLM
@@ -20,10 +27,13 @@ from saywhere.models.eye.features import RegionNames, write_captions
 from saywhere.models.patchioner.eyes import EncoderEyes
 from saywhere.models.patchioner.matching import Matcher, MatcherConfig, MatchNet
 from saywhere.models.patchioner.matching_task import QUERY_TEXTS
+from saywhere.models.patchioner.memory import MemoryBank
 from saywhere.models.patchioner.queries import QueryNet, read_queries
+from saywhere.models.patchioner.seer_config import MEMORY, save_config
 from saywhere.store import Store
 from tests.language.small_bert import small_minilm
 from tests.models import eye_small
+from tests.models.test_patchioner_seer import CONFIG
 
 WORDS = ["a", "person", "cup", "dog", "on", "table", "the", "runs"]
 TEXTS = ["a dog runs", "the cup on a table", "person", "a person on the table"]
@@ -144,6 +154,15 @@ def test_texts_learn_to_find_photos_beside_what_tells_photos_apart(tmp_path: Pat
     before = task.validate(model)["r1"]
     model.network.load_state_dict(learnt.network.state_dict())
     assert task.validate(model)["r1"] > max(before, 0.6)
+    model_folder = tmp_path / "model"
+    model_folder.mkdir()
+    save_config(model_folder, CONFIG | {"encoder": "eye", "detector": True})
+    MemoryBank(minilm.embed(TEXTS), TEXTS).save(model_folder / MEMORY)
+    install_matching(part, model_folder, minilm)
+    remembered = MemoryBank.load(model_folder / MEMORY)
+    np.testing.assert_allclose(remembered.vectors, minilm.embed(TEXTS), atol=0.02)
+    assert remembered.queries is not None
+    np.testing.assert_allclose(remembered.queries.vectors, learnt.queries(TEXTS, minilm), atol=0.02)
     a_cup, a_dog, two_cups = learnt.queries(["cup cup", "dog dog", "cup cup cup"], minilm)
     assert a_cup @ two_cups > a_cup @ a_dog
     again = QueryNet.from_pretrained(tmp_path / "made" / QUERIES / "start")

@@ -181,6 +181,28 @@ def test_the_consensus_is_among_two_careful_texts_and_those_drawn(monkeypatch: p
     assert [one.text for one in tiny.writer.write(vectors, way)[0]] == expected
 
 
+def test_sentences_read_as_queries_are_asked_for_whole_photos_and_the_others_for_parts(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    tiny, way = agreeing_seer(), ConsensusConfig(2, 2, nearest=1, min_words=1)
+    heard: list[str] = []
+
+    def remembering(texts: list[str], near: list[Nearest], *_: object) -> int:
+        heard.append(near[0].sentence)
+        return 0
+
+    monkeypatch.setattr("saywhere.models.patchioner.writers.consensus", remembering)
+    look, regions = tiny.look(photo()), [WholeImage(), Box(*TOP_RIGHT)]
+    look.captions(regions, way)
+    bank = tiny.writer.bank.with_queries(np.roll(tiny.writer.bank.vectors, 1, axis=0))
+    tiny.writer.bank = bank
+    look.captions(regions, way)
+    assert bank.queries is not None
+    assert heard[2] == bank.queries.project(look.aligned.contrast()[None]).nearest[0][0].sentence
+    assert heard[2] != heard[0]
+    assert heard[3] == heard[1]
+
+
 def test_consensus_needs_a_writer_that_can_draw() -> None:
     with pytest.raises(InvalidValue, match="not a ThingWriter"):
         seer().look(photo()).caption(how=ConsensusConfig())

@@ -34,8 +34,9 @@ from saywhere.models.patchioner.matching_task import (
     WINDOWS_KIND,
     MatchTraining,
 )
+from saywhere.models.patchioner.memory import MemoryBank
 from saywhere.models.patchioner.queries import QueryNet, states_before
-from saywhere.models.patchioner.seer_config import read_config
+from saywhere.models.patchioner.seer_config import MEMORY, read_config
 from saywhere.store import Store, StoreWriter
 from saywhere.vision.eye import Seen
 
@@ -112,12 +113,16 @@ def read_captions(features: Path, out: Path, encoder: MiniLM, layers: int, progr
             progress("reading captions", done + first + len(rows), len(told))
 
 
-def install_matching(part: Path, model: Path) -> None:
-    """Put a trained part into a model's folder, in place of one that was there, and name it in seer.json."""
-    answers = read_config(model).answers
+def install_matching(part: Path, model: Path, encoder: MiniLM | None = None) -> None:
+    """Put a trained part into a model's folder, in place of one that was there, and name it in seer.json. Sentences of
+    the model's memory are read as the part has learnt to. encoder: as for `build_matching`."""
+    answers, matcher = read_config(model).answers, Matcher.from_pretrained(part)
     read_by_others = bool(answers) and AnswerNet.from_pretrained(model / answers).second is not None
-    reads = Matcher.from_pretrained(part).reads_auxiliary or read_by_others
-    install_part(part, model, matching=part.name, auxiliary=reads)
+    install_part(part, model, matching=part.name, auxiliary=matcher.reads_auxiliary or read_by_others)
+    if matcher.reads_queries:
+        bank = MemoryBank.load(model / MEMORY)
+        queries = matcher.queries(bank.sentences, encoder or open_token_encoder())
+        bank.with_queries(queries).save(model / MEMORY, int8=True)
 
 
 def matching_recipe(features: Path, prepared: Path, scale: MatchingScale) -> Recipe:

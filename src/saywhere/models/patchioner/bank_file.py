@@ -4,6 +4,8 @@
     steps     F32 (n,)     which only such a file has
     text      U8  (bytes)  all sentences in UTF-8, one after the other
     ends      I64 (n,)     where each sentence ends in `text`
+    queries   I8 (n, d)    if there are any: the sentences read as texts that are to find photos, in bytes, too
+    query_steps   F32 (n,)
 
 Its metadata say what it is, which text encoder made the vectors and from what, and the SHA-256 of all together.
 A small bank may be in bytes, which takes half the room; a large one is mapped, and read only where it is needed.
@@ -31,6 +33,7 @@ Ints = NDArray[np.int64]
 Bytes = NDArray[np.uint8]
 
 KIND, _FORMAT = "memory-bank", "1"
+_STEPS = ("steps", "query_steps")
 _LARGEST_HEADER = 2**24
 _HASHED_AT_ONCE = 2**22
 # Pages of the file beyond this many bytes are let go once they were used: a bank may be larger than the memory.
@@ -57,14 +60,18 @@ class _Header(msgspec.Struct, forbid_unknown_fields=True):
     text: _Tensor
     ends: _Tensor
     steps: _Tensor | None = None
+    queries: _Tensor | None = None
+    query_steps: _Tensor | None = None
 
     @property
     def layout(self) -> list[tuple[str, _Tensor, str, int, int]]:
         """Name, tensor, type, bytes of a number and dimensions, as they follow each other."""
-        text, ends = ("text", self.text, "U8", 1, 1), ("ends", self.ends, "I64", 8, 1)
-        if self.steps is None:
-            return [("vectors", self.vectors, "F16", 2, 2), text, ends]
-        return [("vectors", self.vectors, "I8", 1, 2), ("steps", self.steps, "F32", 4, 1), text, ends]
+        found = [("vectors", self.vectors, "F16" if self.steps is None else "I8", 2 if self.steps is None else 1, 2)]
+        found += [] if self.steps is None else [("steps", self.steps, "F32", 4, 1)]
+        found += [("text", self.text, "U8", 1, 1), ("ends", self.ends, "I64", 8, 1)]
+        if self.queries is not None and self.query_steps is not None:
+            found += [("queries", self.queries, "I8", 1, 2), ("query_steps", self.query_steps, "F32", 4, 1)]
+        return found
 
 
 class Sentences(Sequence[str]):
@@ -130,10 +137,11 @@ Rows16 = Mapping16 | UnpackedRows
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BankFile:
-    """What a file holds, mapped. encoder: fingerprint of the text encoder. source: where the sentences came from.
-    sha256: of all that it holds."""
+    """What a file holds, mapped. queries: see `MemoryBank.queries`. encoder: fingerprint of the text encoder. source:
+    where the sentences came from. sha256: of all that it holds."""
 
     vectors: Rows16
+    queries: UnpackedRows | None
     sentences: Sentences
     encoder: dict[str, Any]
     source: dict[str, Any]
@@ -147,13 +155,15 @@ def write_bank(
     encoder: Mapping[str, Any],
     source: Mapping[str, Any],
     *,
+    queries: Halves | None = None,
     int8: bool = False,
 ) -> None:
-    """Write a bank, whole or not at all. int8: vectors in a byte a number."""
+    """Write a bank, whole or not at all. int8: vectors in a byte a number, as queries always are."""
     parts: list[tuple[str, str, NDArray[Any]]] = [
-        *(_packed(vectors) if int8 else [("vectors", "F16", np.ascontiguousarray(vectors))]),
+        *(_packed(vectors, "vectors", "steps") if int8 else [("vectors", "F16", np.ascontiguousarray(vectors))]),
         ("text", "U8", sentences.text),
         ("ends", "I64", sentences.ends),
+        *([] if queries is None else _packed(queries, "queries", "query_steps")),
     ]
     digest = hashlib.sha256()
     for _, _, array in parts:
@@ -172,10 +182,10 @@ def write_bank(
             file.write(array.data if array.size else b"")
 
 
-def _packed(vectors: Halves) -> list[tuple[str, str, NDArray[Any]]]:
+def _packed(vectors: Halves, name: str, steps_name: str) -> list[tuple[str, str, NDArray[Any]]]:
     rows = vectors.astype(np.float32)
     steps = np.maximum(np.abs(rows).max(axis=1), 1e-12) / np.float32(127)
-    return [("vectors", "I8", np.rint(rows / steps[:, None]).astype(np.int8)), ("steps", "F32", steps)]
+    return [(name, "I8", np.rint(rows / steps[:, None]).astype(np.int8)), (steps_name, "F32", steps)]
 
 
 def open_bank(path: str | Path, *, verify: bool) -> BankFile:
@@ -201,18 +211,24 @@ def open_bank(path: str | Path, *, verify: bool) -> BankFile:
     if header.steps is None:
         vectors = Mapping16(mapped, start + header.vectors.data_offsets[0], shape)
     else:
-        vectors = _unpacked(header, header.steps, mapped, start, shape)
-        if not np.isfinite(vectors.rows).all():
-            raise InvalidFile(path, "has vectors without a length")
+        vectors = _unpacked(path, mapped, shape, start, header.vectors, header.steps)
+    queries = None
+    if header.queries is not None and header.query_steps is not None:
+        queries = _unpacked(path, mapped, shape, start, header.queries, header.query_steps)
     encoder, source = (_object(path, value) for value in (header.about.encoder, header.about.source))
-    return BankFile(vectors, Sentences(text, ends), encoder, source, header.about.sha256)
+    return BankFile(vectors, queries, Sentences(text, ends), encoder, source, header.about.sha256)
 
 
-def _unpacked(header: _Header, steps: _Tensor, mapped: mmap.mmap, start: int, shape: tuple[int, int]) -> UnpackedRows:
-    packed = np.frombuffer(mapped, np.int8, shape[0] * shape[1], start + header.vectors.data_offsets[0]).reshape(shape)
+def _unpacked(
+    path: str | Path, mapped: mmap.mmap, shape: tuple[int, int], start: int, rows: _Tensor, steps: _Tensor
+) -> UnpackedRows:
+    packed = np.frombuffer(mapped, np.int8, shape[0] * shape[1], start + rows.data_offsets[0]).reshape(shape)
     # Copied: it may lie at an odd place.
     copied = np.frombuffer(mapped, np.uint8, 4 * shape[0], start + steps.data_offsets[0]).copy()
-    return UnpackedRows(packed, copied.view(np.float32))
+    unpacked = UnpackedRows(packed, copied.view(np.float32))
+    if not np.isfinite(unpacked.rows).all():
+        raise InvalidFile(path, "has vectors without a length")
+    return unpacked
 
 
 def _header(path: str | Path, file: BinaryIO) -> tuple[_Header, int]:
@@ -240,9 +256,13 @@ def _checked_layout(path: str | Path, header: _Header, size: int) -> tuple[int, 
         shapes.append(tensor.shape)
     if at != size:
         raise InvalidFile(path, f"has {size:,} bytes of data, not {at:,}", "was it cut off?")
-    (count, width), *others, _, (ends,) = shapes
-    if count < 1 or width < 1 or ends != count or any(one != [count] for one in others):
+    (count, width), (ends,) = shapes[0], header.ends.shape
+    wide = {name: tensor.shape for name, tensor, _, _, dimensions in header.layout if dimensions == 2}
+    long = {name: tensor.shape for name, tensor, *_ in header.layout if name in _STEPS}
+    if count < 1 or width < 1 or ends != count or any(one != [count, width] for one in wide.values()):
         raise InvalidFile(path, f"has {count} vectors of {width} numbers and {ends} sentences")
+    if any(one != [count] for one in long.values()):
+        raise InvalidFile(path, f"has {count} vectors, but steps for {', '.join(map(str, long.values()))}")
     return count, width
 
 

@@ -55,7 +55,8 @@ class Projected:
 class MemoryBank:
     """Sentences and their vectors.
 
-    vectors: (n, d); rows are brought to length 1 and kept as float16. sentences: n of them.
+    vectors: (n, d); rows are brought to length 1 and kept as float16. sentences: n of them. queries: a bank of the same
+    sentences with vectors as of texts that are to find photos, if these are read in a way of their own.
     encoder: the fingerprint of the text encoder that made the vectors. source: where the sentences came from.
     """
 
@@ -89,6 +90,7 @@ class MemoryBank:
     ) -> None:
         self._halves, self._mapping = torch.from_numpy(halves), mapping
         self._index: BankIndex | None = None
+        self.queries: MemoryBank | None = None
         self.sentences: Sequence[str] = sentences
         self._packed, self.encoder, self.source = sentences, encoder, source
 
@@ -99,6 +101,9 @@ class MemoryBank:
         file = open_bank(path, verify=verify)
         bank = cls.__new__(cls)
         bank._set(file.vectors.rows, file.vectors, file.sentences, file.encoder, file.source)
+        if file.queries is not None:
+            bank.queries = cls.__new__(cls)
+            bank.queries._set(file.queries.rows, None, file.sentences, file.encoder, file.source)
         if approximate:
             from saywhere.models.patchioner.bank_index import BankIndex, index_folder
 
@@ -108,7 +113,17 @@ class MemoryBank:
     def save(self, path: str | Path, *, int8: bool = False) -> None:
         """Write vectors, sentences and where they came from into one safetensors file, whole or not at all. int8:
         vectors in a byte a number, for a bank that is small enough to lie in memory."""
-        write_bank(path, self._halves.numpy(), self._packed, self.encoder, self.source, int8=int8)
+        queries = None if self.queries is None else self.queries.vectors
+        write_bank(path, self._halves.numpy(), self._packed, self.encoder, self.source, queries=queries, int8=int8)
+
+    def with_queries(self, vectors: ArrayLike) -> MemoryBank:
+        """The same with other `queries`, of (n, d) vectors."""
+        other = MemoryBank.__new__(MemoryBank)
+        other._set(self._halves.numpy(), self._mapping, self._packed, self.encoder, self.source)
+        other._index, other.queries = self._index, MemoryBank(vectors, self.sentences, self.encoder, self.source)
+        if (len(other.queries), other.queries.size) != (len(self), self.size):
+            raise InvalidValue("queries", f"are {other.queries.size} numbers each, not {self.size}")
+        return other
 
     def __len__(self) -> int:
         return len(self._halves)

@@ -31,7 +31,7 @@ from saywhere.models.patchioner.decoder import PrefixDecoder
 from saywhere.models.patchioner.eyes import Blend, EncoderEyes, Eyes
 from saywhere.models.patchioner.look import SeerLook
 from saywhere.models.patchioner.memory import Direct, Gap, MemoryBank, MemoryGap
-from saywhere.models.patchioner.seer_config import EYE, SeerConfig, read_config, save_config
+from saywhere.models.patchioner.seer_config import EYE, MEMORY, SeerConfig, read_config, save_config
 from saywhere.models.patchioner.tags import ClassNames, Tags
 from saywhere.models.patchioner.writers import Generation, MemoryWriter, RegionWriter, VectorWriter, reads_photos
 from saywhere.models.registry import embedded, open_answerer
@@ -184,7 +184,7 @@ def open_seer(folder: str | Path, writer: str = "", *, eyes: Eyes | None = None)
     chosen = writer or default
     if chosen not in config.writers:
         raise UnknownName("writer", chosen, config.writers)
-    memory = root / "memory.safetensors"
+    memory = root / MEMORY
     # Who made an index beside a bank wants it to be used: see docs/scale.md.
     bank = MemoryBank.load(memory, approximate=memory.with_suffix(".lance").exists())
     decoder = open_decoder(root / config.writers[chosen])

@@ -15,7 +15,7 @@ from saywhere.models.patchioner.aggregation import Aggregation
 from saywhere.models.patchioner.eyes import Blend
 from saywhere.models.patchioner.writers import check_names
 
-CONFIG = "seer.json"
+CONFIG, MEMORY = "seer.json", "memory.safetensors"
 GAPS = ("memory", "direct", "bridge")
 ALIGNMENTS = ("linear", "talk2dino", "shared")
 EYE = "eye"

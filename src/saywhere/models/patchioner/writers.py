@@ -9,7 +9,7 @@ the same vector of a region and, as its prompt, the level's name.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import Protocol
@@ -17,7 +17,7 @@ from typing import Protocol
 import numpy as np
 import torch
 
-from saywhere.core import Caption, InvalidValue, Region, WholeImage
+from saywhere.core import Caption, InvalidValue, Nearest, Region, WholeImage
 from saywhere.core.caption import OBJECT
 from saywhere.core.types import Floats32
 from saywhere.language.coco_aliases import classes_named
@@ -153,10 +153,9 @@ class MemoryWriter:
         decoder = self.at(level).decoder
         photo_states = photo_states_of(seen, seen.weights(regions)) if reads_photos(decoder) else None
         believable = partial(self.believable, seen)
-        remembered_by = np.array(vectors)
-        remembered_by[[isinstance(region, WholeImage) for region in regions]] = seen.contrast()
+        wholes = {row: seen.contrast() for row, region in enumerate(regions) if isinstance(region, WholeImage)}
         written, closed = self.write(
-            vectors, how, gap, level, photo_states=photo_states, believable=believable, remembered=remembered_by
+            vectors, how, gap, level, photo_states=photo_states, believable=believable, remembered=wholes
         )
         nearest = closed.nearest if any(closed.nearest) else self.bank.project(vectors).nearest
         supposed = level not in ABOUT_PEOPLE or may_have_people(seen)
@@ -202,12 +201,12 @@ class MemoryWriter:
         level: str = OBJECT,
         photo_states: PhotoStates | None = None,
         believable: Callable[[str], bool] | None = None,
-        remembered: Floats32 | None = None,
+        remembered: Mapping[int, Floats32] | None = None,
     ) -> tuple[list[Written], Projected]:
         """A text for each of (m, d) vectors of length 1, and what was made of the vectors before. gap: how to close
         it; by default as the level has it. photo_states: the photo, for a decoder that attends to it. believable:
-        which texts are chosen before others. remembered: (m, d) what to fetch the memory's sentences by, if not by the
-        vectors."""
+        which texts are chosen before others. remembered: row → what tells a photo from others, to fetch the memory's
+        sentences by instead of by the vector."""
         writer = self.at(level)
         decoder, closed = writer.decoder, (gap or writer.gap).close(vectors)
         prompts = None if level == OBJECT else (level,) * len(vectors)
@@ -225,9 +224,7 @@ class MemoryWriter:
         same = np.allclose(closed.vectors, vectors, rtol=0, atol=_ROUNDED)
         second = [] if same else [decoder.write(vectors, how.careful, prompts, photo_states=photo_states)]
         careful = zip(first, *second, strict=True)
-        near_each = self.bank.project(
-            vectors if remembered is None else remembered, nearest=_FETCHED * how.nearest
-        ).nearest
+        near_each = self._remembered(vectors, remembered or {}, _FETCHED * how.nearest)
         chosen = []
         for some, others, near in zip(careful, drawn, near_each, strict=True):
             every = [*some, *others]
@@ -237,6 +234,13 @@ class MemoryWriter:
             best = consensus(texts, how.references(near), self.rarity, how.softness, how.among)
             chosen.append(candidates[best])
         return chosen, closed
+
+    def _remembered(self, vectors: Floats32, photos: Mapping[int, Floats32], count: int) -> Iterator[list[Nearest]]:
+        """For each vector the memory's nearest sentences; for rows of `photos` those that find the photo best."""
+        queries = self.bank.queries or self.bank
+        for row, vector in enumerate(vectors):
+            bank, asked = (queries, photos[row]) if row in photos else (self.bank, vector)
+            yield bank.project(asked[None], nearest=count).nearest[0]
 
 
 def reads_photos(decoder: Writer) -> bool:
