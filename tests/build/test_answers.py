@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +12,14 @@ import torch
 from safetensors.torch import save_file
 
 from saywhere.build.answer_places import see_places
-from saywhere.build.answer_questions import IS_THIS, THIS, QuestionScale, pointing_questions, write_questions
+from saywhere.build.answer_questions import (
+    IS_THIS,
+    SAYINGS,
+    THIS,
+    QuestionScale,
+    pointing_questions,
+    write_questions,
+)
 from saywhere.build.answer_report import calibration_error
 from saywhere.build.answers import PART, REPORT, AnswerInputs, AnswerScale, build_answers, install_answers
 from saywhere.build.coco import FIELDS, KIND
@@ -23,6 +31,7 @@ from saywhere.models.answerer.answering import QuestionAnswerer
 from saywhere.models.answerer.data import TEST, TRAIN, TUNE, AnswerData, box_fits, read_second
 from saywhere.models.answerer.network import AnswerNet
 from saywhere.models.answerer.second import SecondReader
+from saywhere.models.common.answers import AnswerVocabulary
 from saywhere.models.eye.encoder import EyeLearner
 from saywhere.models.eye.features import (
     AUXILIARY,
@@ -133,6 +142,36 @@ def test_photos_of_vqa_s_validation_and_of_ours_are_never_learnt_from(inputs: An
     for row in Store(tmp_path / "questions"):
         asked = [one for one in row["asked"] if one[1] == "human"]
         assert len(asked) == (2 if row["split"] == TEST else 3), "training questions of test photos are left out"
+
+
+def test_what_captions_say_is_asked_too_in_answers_that_others_give(inputs: AnswerInputs, tmp_path: Path) -> None:
+    said = {row.key: ["a red dog is sitting on a couch beside a cat"] * 5 for row in Store(inputs.coco)}
+    with StoreWriter(tmp_path / "coco-said", KIND, FIELDS, {}) as coco:
+        for row in Store(inputs.coco):
+            labels = {name: row[name] for name in ("boxes_xyxy", "classes", "questions", "cocoqa", "split")}
+            coco.add(row.key, captions=said[row.key], **labels)
+        coco.add("000000000900", captions=["two dogs run on grass"] * 5, split="train")
+    store = Store(tmp_path / "coco-said")
+    made = {number: tmp_path / str(number) for number in (0, 3)}
+    for number, out in made.items():
+        write_questions(store, out, replace(QUESTIONS, sayings=number), quiet)
+    assert "000000000900" not in Store(made[0] / "questions"), "nobody asked anything about it"
+    asked = {row.key: [one for one in row["asked"] if one[1] == SAYINGS] for row in Store(made[3] / "questions")}
+    splits = {row.key: row["split"] for row in Store(made[3] / "questions")}
+    assert len(asked) == PHOTOS + 1
+    for photo, some in asked.items():
+        assert len(some) <= 3
+        assert bool(some) == (splits[photo] == TRAIN)
+    for text, *_, answers, targets, pointed in (one for some in asked.values() for one in some):
+        assert text.endswith("?")
+        assert len(answers) == 1
+        assert pointed is None
+        assert bool(targets) == (answers[0] in read_answers(made[3])), "words that only captions say are not learnt"
+    assert read_answers(made[3]) == read_answers(made[0])
+
+
+def read_answers(folder: Path) -> tuple[str, ...]:
+    return AnswerVocabulary.load(folder / "answers.json").texts
 
 
 def test_the_whole_build_gives_a_part_that_answers_and_a_report(inputs: AnswerInputs, tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ import torch
 from safetensors.torch import save
 
 from saywhere.atomic import write_atomic
-from saywhere.build.eye_seen import SeenStore, write_seen
+from saywhere.build.eye_seen import EyeStates, SeenStore, write_seen
 from saywhere.core.types import Progress
 from saywhere.models.answerer.data import PLACES, PLACES_FIELDS, SECOND, read_second
 from saywhere.models.answerer.second import SecondReader
@@ -21,7 +21,6 @@ from saywhere.models.patchioner.answering import LEAST_FOUND, MOST_THINGS, state
 from saywhere.models.region_features import REGIONS
 from saywhere.store import Store
 from saywhere.vision.auxiliary import to_floats
-from saywhere.vision.eye import Seen
 
 _FIT_PHOTOS = 2000
 """Photos that say in which directions second looks differ."""
@@ -36,19 +35,20 @@ def see_places(
     return write_seen(features, eye, photos, target, place_rows(features, eye, photos, out), progress, bf16=bf16)
 
 
-def place_rows(features: Path, eye: Path, photos: Sequence[str], out: Path) -> Callable[[str, Seen], dict[str, Any]]:
+def place_rows(
+    features: Path, eye: Path, photos: Sequence[str], out: Path
+) -> Callable[[str, EyeStates], dict[str, Any]]:
     """What of a photo, as the eye sees it, goes into the store of places."""
     found, learner = Store(features / FOUND, FOUND_KIND), EyeLearner.from_pretrained(eye)
     names, seconds = learner.name_vectors.numpy(), _second_looks(features)
     second = None if seconds is None else _fitted(seconds, photos, learner.eye.config.text_size, out / SECOND)
 
-    def row_of(photo: str, seen: Seen) -> dict[str, Any]:
+    def row_of(photo: str, seen: EyeStates) -> dict[str, Any]:
         things = FoundThings.of_row(found.by_key(photo)).named(names).surest(MOST_THINGS, LEAST_FOUND)
-        whole, states = (part[0].float().numpy() for part in (seen.whole, seen.states))
         again = None
         if seconds is not None and second is not None:
             again = second.read(to_floats(seconds.by_key(photo)["features"]))
-        places = state_places(whole, states, things, again)
+        places = state_places(seen.whole, seen.states, things, again)
         return {"regions": places.features.astype(np.float16), "boxes": places.boxes_xyxy}
 
     return row_of

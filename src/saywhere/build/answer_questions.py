@@ -1,5 +1,5 @@
 """Questions about COCO's photos to learn answers from: people's (VQA v2), those made from captions (COCO-QA), and those
-made here from boxes, some of which point.
+made here, from boxes, some of which point, and from what captions say.
 
 Photos, not questions, are what is held out: nothing is learnt about a photo that VQA keeps for validation ("test"
 here), nor about one of the store's own validation photos and one in 25 of the others, by which is chosen and calibrated
@@ -19,6 +19,7 @@ import numpy as np
 
 from saywhere.atomic import write_atomic
 from saywhere.build.box_questions import AskSettings, ask
+from saywhere.build.caption_questions import ask_captions
 from saywhere.build.coco import KIND
 from saywhere.build.photo_boxes import PhotoBoxes, by_photo
 from saywhere.build.region_texts import ClassBox
@@ -46,8 +47,8 @@ from saywhere.models.answerer.data import (
 from saywhere.models.common.answers import AnswerVocabulary
 from saywhere.store import Row, Store, StoreWriter, is_finished
 
-CAPTIONS, BOXES = "captions", "boxes"
-"""Sources of questions, beside people."""
+CAPTIONS, BOXES, SAYINGS = "captions", "boxes", "sayings"
+"""Sources of questions, beside people: COCO-QA, boxes, and what captions say, see `caption_questions`."""
 THIS, IS_THIS = "what is this", "is this a"
 """Types of the questions that point."""
 MOST = {
@@ -65,11 +66,13 @@ _TEXTS_TOGETHER = 2048
 
 @dataclass(frozen=True, slots=True)
 class QuestionScale:
-    """most: question type → how many a photo's boxes give at most. pointing: boxes of each photo that are pointed at.
+    """most: question type → how many a photo's boxes give at most. sayings: how many its captions give at most beside
+    COCO-QA's. pointing: boxes of each photo that are pointed at.
     smallest: boxes of less than this share of the photo are not asked about. least_count: how often an answer must be
     the most frequent one to be given at all. max_tokens: of a question. limit: photos, at most."""
 
     most: Mapping[str, int] = field(default_factory=lambda: dict(MOST))
+    sayings: int = 8
     pointing: int = 1
     smallest: float = 0.004
     least_count: int = 3
@@ -108,7 +111,7 @@ def write_questions(coco: Store, out: Path, scale: QuestionScale, progress: Prog
 
 
 def _write(coco: Store, out: Path, scale: QuestionScale, progress: Progress) -> None:
-    rows = [row for row in coco if row["questions"] or row["cocoqa"]][: scale.limit]
+    rows = [row for row in coco if _is_asked(row, scale)][: scale.limit]
     if not rows:
         raise InvalidFile(coco.folder, "has no photo with questions")
     splits = {row.key: photo_split(row) for row in rows}
@@ -116,10 +119,14 @@ def _write(coco: Store, out: Path, scale: QuestionScale, progress: Progress) -> 
     for number, one in enumerate(box_askings(rows, scale)):
         asked[one.image].append(one)
         progress("asking about boxes", number + 1, 0)
+    for one in sayings([row for row in rows if splits[row.key] == TRAIN], scale, progress):
+        asked[one.image].append(one)
     learnt = [one for photo, some in asked.items() if splits[photo] == TRAIN for one in some]
-    if not learnt:
+    # What captions say is asked for in words of its own only as far as others give such answers.
+    given = [one.answers for one in learnt if one.source != SAYINGS]
+    if not given:
         raise InvalidFile(coco.folder, "has no question to learn from: all its photos are held out")
-    answers = AnswerVocabulary.of((one.answers for one in learnt), scale.least_count)
+    answers = AnswerVocabulary.of(given, scale.least_count)
     answers.save(out / ANSWERS)
     with write_atomic(out / WORDS) as file:
         file.write(msgspec.json.encode(sorted({word for one in learnt for word in plain_words(one.text)})))
@@ -146,6 +153,10 @@ def write_texts(out: Path, encoder: TokenEncoder, scale: QuestionScale, progress
             for text, states in zip(some, encoder.states(some, most=scale.max_tokens), strict=True):
                 writer.add(text, states=states.astype(np.float16))
             progress("reading questions", done + first + len(some), len(texts))
+
+
+def _is_asked(row: Row, scale: QuestionScale) -> bool:
+    return bool(row["questions"] or row["cocoqa"] or (scale.sayings and row["captions"]))
 
 
 def photo_split(row: Row) -> str:
@@ -180,6 +191,7 @@ def box_askings(rows: Sequence[Row], scale: QuestionScale) -> Iterator[Asking]:
     boxes = (
         ClassBox(row.key, COCO_CLASSES[kind], tuple(box))
         for row in rows
+        if row["boxes_xyxy"] is not None
         for box, kind in zip(np.asarray(row["boxes_xyxy"]).tolist(), np.asarray(row["classes"]).tolist(), strict=True)
     )
     photos = by_photo(boxes)
@@ -188,6 +200,14 @@ def box_askings(rows: Sequence[Row], scale: QuestionScale) -> Iterator[Asking]:
         yield Asking(one.image, one.text, BOXES, one.question_type, one.answer_type, (one.answer,))
     for photo in photos:
         yield from pointing_questions(photo, scale, rng)
+
+
+def sayings(rows: Sequence[Row], scale: QuestionScale, progress: Progress) -> Iterator[Asking]:
+    """Questions about what the captions of photos say."""
+    photos = [(row.key, row["captions"]) for row in rows if row["captions"]] if scale.sayings else []
+    rng = np.random.default_rng(scale.seed)
+    for photo, one in ask_captions(photos, rng, most_in_all=scale.sayings, progress=progress):
+        yield Asking(photo, one.text, SAYINGS, one.question_type, one.answer_type, one.answers[:1])
 
 
 def pointing_questions(photo: PhotoBoxes, scale: QuestionScale, rng: np.random.Generator) -> Iterator[Asking]:

@@ -2,21 +2,57 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
+
+from saywhere.language.coco_aliases import plural
 
 
-def _words(text: str) -> frozenset[str]:
+def listed(text: str) -> frozenset[str]:
+    """The words of a text; "hot_dog" is one, with a blank.
+
+    >>> sorted(listed("cake hot_dog"))
+    ['cake', 'hot dog']
+    """
     return frozenset(word.replace("_", " ") for word in text.split())
+
+
+def in_lines(text: str) -> tuple[frozenset[str], ...]:
+    """The words of each part of a text, the parts set apart by bars.
+
+    >>> [sorted(part) for part in in_lines("red pink | gray")]
+    [['pink', 'red'], ['gray']]
+    """
+    return tuple(map(listed, text.split("|")))
+
+
+def in_line_with(words: Collection[str], lines: Iterable[frozenset[str]]) -> frozenset[str]:
+    """The words of all lines in which one of these is.
+
+    >>> sorted(in_line_with(["pink"], in_lines("red pink | gray")))
+    ['pink', 'red']
+    """
+    return frozenset(other for line in lines if not line.isdisjoint(words) for other in line)
+
+
+def many(name: str) -> str:
+    """The plural, of animals too that have none.
+
+    >>> many("zebra"), many("deer")
+    ('zebras', 'deer')
+    """
+    return name if name.split()[-1] in _SAME_IN_PLURAL else plural(name)
 
 
 def _table(text: str) -> Mapping[str, str]:
     """ "cat: cat kitten" line by line → word → what stands before the colon."""
-    found = {}
+    found: dict[str, str] = {}
     for line in text.strip().splitlines():
         name, _, words = line.partition(":")
-        found |= {word: name.strip().replace("_", " ") for word in _words(words)}
+        found |= {word: name.strip().replace("_", " ") for word in listed(words)}
     return found
 
+
+_SAME_IN_PLURAL = listed("deer fish people")
 
 # How captions spell what VQA's answers spell otherwise, or what the parser takes for something else.
 SPELLED = {
@@ -26,12 +62,24 @@ SPELLED = {
     **{"motorbike": "motorcycle", "aeroplane": "airplane", "doughnut": "donut", "doughnuts": "donuts"},
     **{"grey": "gray", "racquet": "racket", "racquets": "rackets", "hotdog": "hot dog", "hotdogs": "hot dogs"},
     **{"cellphone": "cell phone", "cellphones": "cell phones", "television": "tv", "televisions": "tvs"},
-    **{"t-shirt": "shirt", "tee shirt": "shirt", "bicycle": "bike", "bicycles": "bikes", "refridgerator": "refrigerator"},
+    **{"t-shirt": "shirt", "tee shirt": "shirt", "bicycle": "bike", "bicycles": "bikes"},
+    **{"refridgerator": "refrigerator", "swim suit": "swimsuit", "wet suit": "wetsuit", "wet suits": "wetsuits"},
     **{"snow boarder": "snowboarder", "skate boarder": "skateboarder", "skate boarding": "skateboarding"},
     **{"snow boarding": "snowboarding", "motorbikes": "motorcycles", "surf boards": "surfboards", "theses": "these"},
     **{"catcher's mitt": "mitt", "tv set": "tv", "lap top": "laptop", "laptop computer": "laptop", "snow ski": "ski"},
     **{"laptop computers": "laptops", "paddle board": "paddleboard", "cross country": "cross-country"},
+    **{"on skies": "on skis", "his skies": "his skis", "her skies": "her skis", "wearing skies": "wearing skis"},
 }
+
+FUSED = listed(
+    """hot_dog teddy_bear stuffed_animal toy_bear french_fries remote_control ice_cream cutting_board fire_hydrant
+    parking_meter stop_sign traffic_light swimming_pool hair_dryer trash_can toilet_paper paper_towel christmas_tree
+    wine_glass street_sign baseball_game tennis_game cheese_dog corn_dog chili_dog"""
+)
+"""Names of which the last word alone means something else."""
+
+WHOLE_FIRST = listed("tennis_racket wii_controller wii_remote game_controller remote_controller cell_phone")
+"""Names of which people answer all, though the last word would do."""
 
 _MAN = "man guy gentleman dude male businessman cowboy fisherman policeman groom"
 _WOMAN = "woman lady female bride businesswoman"
@@ -64,12 +112,22 @@ zebra: zebra
 giraffe: giraffe
 bear: bear panda
 bird: bird seagull gull pigeon parrot duck goose swan owl eagle crow pelican flamingo peacock parakeet hawk heron
+bird: chicken rooster hen turkey ostrich penguin
 monkey: monkey
 rabbit: rabbit bunny
 deer: deer
-pig: pig
+pig: pig hog
 camel: camel
 lion: lion
+tiger: tiger
+rhino: rhino rhinoceros
+hippo: hippo hippopotamus
+squirrel: squirrel
+turtle: turtle tortoise
+donkey: donkey mule
+llama: llama alpaca
+kangaroo: kangaroo
+fish: fish
 """
 )
 VEHICLES = _table(
@@ -86,7 +144,7 @@ van: van
 helicopter: helicopter
 """
 )
-FRUIT = _words("banana apple orange strawberry pear lemon grape pineapple watermelon kiwi peach blueberry")
+FRUIT = listed("banana apple orange strawberry pear lemon grape pineapple watermelon kiwi peach blueberry")
 FOOD = _table(
     """
 pizza: pizza
@@ -117,34 +175,39 @@ dining_room: dining_room
 office: office
 """
 )
-OUTDOOR_PLACES = _words(
+OUTDOOR_PLACES = listed(
     """beach park street road field zoo airport city farm forest parking_lot train_station ocean lake river runway
-    sidewalk mountain desert harbor skate_park baseball_field tennis_court garden pasture yard ski_slope
-    slope bus_stop intersection highway hillside playground woods stadium pier dock meadow marina tarmac"""
+    sidewalk mountain desert harbor skate_park baseball_field tennis_court garden pasture yard ski_slope slope
+    bus_stop intersection highway hillside playground woods stadium pier dock meadow marina tarmac"""
 )
-INDOOR_PLACES = _words("restaurant store hotel_room museum library classroom bakery cafe gym shop garage bar hospital")
-PLACES = OUTDOOR_PLACES | INDOOR_PLACES | _words("market station zoo_enclosure") | frozenset(ROOMS.values())
+INDOOR_PLACES = listed("restaurant store hotel_room museum library classroom bakery cafe gym shop garage bar hospital")
+PLACES = OUTDOOR_PLACES | INDOOR_PLACES | listed("market station zoo_enclosure") | frozenset(ROOMS.values())
 # Of the places, those that a photo as a whole is of, and that leave no doubt what to call them.
-WHOLE_PLACES = PLACES - _words("road ocean lake river runway sidewalk slope hillside bar yard woods pier dock tarmac mountain")
-_SURFACES = """table counter plate desk floor bed couch sofa chair bench shelf ground grass snow sand water bowl tray stove
-    rug carpet sink bathtub tub sky air wall tree branch fence rock box basket vase cup glass pot pan oven tracks track
-    stand rack platform ramp hill wave boat bus train truck car horse skateboard surfboard bike motorcycle wood_table
-    dining_table coffee_table picnic_table park_bench toilet suitcase bag window roof mat pillow blanket lap laptop
-    cutting_board stool windowsill sill court dirt mud hay pond pool stage display_case refrigerator dresser deck porch
-    pen cage enclosure umbrella railing pole pavement stroller wagon mantle ledge driveway countertop towel napkin
-    paper_plate sidewalk tarmac runway recliner armchair nightstand cabinet drawer crib baseball_field pasture"""
-GROUNDS = PLACES | _words(_SURFACES)
+WHOLE_PLACES = PLACES - listed(
+    "road ocean lake river runway sidewalk slope hillside bar yard woods pier dock tarmac mountain"
+)
+_SURFACES = """table counter plate desk floor bed couch sofa chair bench shelf ground grass snow sand water bowl tray
+    stove rug carpet sink bathtub tub sky air wall tree branch fence rock box basket vase cup glass pot pan oven tracks
+    track stand rack platform ramp hill wave boat bus train truck car horse skateboard surfboard bike motorcycle
+    wood_table dining_table coffee_table picnic_table park_bench toilet suitcase bag window roof mat pillow blanket
+    lap laptop cutting_board stool windowsill sill court dirt mud hay pond pool stage display_case refrigerator
+    dresser deck porch pen cage enclosure umbrella railing pole pavement stroller wagon mantle ledge driveway
+    countertop towel napkin paper_plate sidewalk tarmac runway recliner armchair nightstand cabinet drawer crib
+    baseball_field pasture"""
+GROUNDS = PLACES | listed(_SURFACES)
 """What things can be on, in, at or under, for people to say where they are."""
 
-HEADWEAR = _words("hat cap helmet crown hood bandana turban sombrero headband beanie")
-GARMENTS = _words(
-    """shirt jacket dress suit tie uniform coat sweater vest wetsuit shorts pants jeans skirt sunglasses
-    glasses gloves scarf apron hoodie costume backpack goggles tuxedo robe jersey outfit bikini skis"""
+HEADWEAR = listed("hat cap helmet crown hood bandana turban sombrero headband beanie")
+GARMENTS = listed(
+    """shirt jacket dress suit tie uniform coat sweater vest wetsuit shorts pants jeans skirt sunglasses glasses gloves
+    scarf apron hoodie costume backpack goggles tuxedo robe jersey outfit bikini skis"""
 )
-WEARABLES = HEADWEAR | GARMENTS | _words("glove shoe boot sock mask")
-COLOURED_WEAR = _words("shirt jacket dress suit tie uniform coat sweater vest wetsuit hat cap helmet scarf skirt shorts pants")
+WEARABLES = HEADWEAR | GARMENTS | listed("glove shoe boot sock mask")
+COLOURED_WEAR = listed(
+    "shirt jacket dress suit tie uniform coat sweater vest wetsuit hat cap helmet scarf skirt shorts pants"
+)
 # Of these one wears one only, so that the others are not worn.
-ONE_WORN = (_words("hat helmet"), _words("suit wetsuit dress uniform jacket"))
+ONE_WORN = (listed("hat helmet"), listed("suit wetsuit dress uniform jacket"))
 
 MATERIALS = {
     **{"wooden": "wood", "wood": "wood", "metal": "metal", "brick": "brick", "glass": "glass", "stone": "stone"},
@@ -152,7 +215,7 @@ MATERIALS = {
     **{"tiled": "tile", "tile": "tile", "cardboard": "cardboard", "wicker": "wicker", "hardwood": "wood"},
     **{"cement": "cement", "cobblestone": "cobblestone", "ceramic": "ceramic"},
 }
-MADE = _words(
+MADE = listed(
     """table bench chair floor wall building fence bridge counter cabinet bowl vase box shelf desk pole gate countertop
     sidewalk plate spoon dock pier railing door ceiling basket roof statue tray cutting_board board platform deck
     bed couch stool tower house path street road walkway post structure crate container jar pot"""
@@ -167,7 +230,6 @@ KINDS = {
         "pizza": "cheese,pepperoni,veggie,vegetable,mushroom",
         "sandwich": "ham,cheese,chicken,turkey,grilled_cheese,club,breakfast,egg,meat",
         "hat": "cowboy,straw,santa,baseball,chef,party,top,birthday",
-        "cap": "baseball",
         "shirt": "dress,polo,plaid,striped,hawaiian,flannel",
         "ball": "tennis,soccer,baseball,beach,golf",
         "bear": "teddy,polar,grizzly,panda,brown,black",
@@ -178,12 +240,10 @@ KINDS = {
         "table": "dining,coffee,picnic,pool,dinner,buffet,ping_pong",
         "chair": "lounge,office,rocking,folding,lawn,beach,desk",
         "tie": "bow,neck",
-        "racket": "tennis",
-        "bat": "baseball",
         "truck": "fire,dump,pickup,tow,food,delivery,garbage",
         "clock": "grandfather,alarm,wall",
         "tree": "palm,christmas,pine",
-        "game": "video,board,baseball,tennis,soccer,wii,frisbee",
+        "game": "video,board,wii",
         "plane": "passenger,propeller,jet,commercial,fighter,toy",
         "phone": "cell,smart,mobile",
     }.items()
@@ -212,14 +272,59 @@ SPORTS: Mapping[str, str] = {
 """Sport → what captions say where somebody does it."""
 PLAYED = ("tennis", "baseball", "soccer", "basketball", "volleyball", "football", "frisbee", "golf", "hockey", "wii")
 
-NOT_REAL = _words("stuffed toy statue teddy painting painted sculpture sign poster cartoon figurine drawing mural costume logo")
+NOT_REAL = listed(
+    "stuffed toy statue teddy painting painted sculpture sign poster cartoon figurine drawing mural costume logo"
+)
 """What makes animals and vehicles of captions none."""
-MANY = _words("group bunch herd crowd flock several many various lot pack row line number dozens multiple some other another")
+MANY = listed(
+    "group bunch herd crowd flock several many various lot lots pack row line dozens multiple some others another"
+)
 """With these words, things are not counted."""
+COLOURABLE = listed(
+    """flower rose petal wall fence floor building house roof door curtain blanket pillow sheet towel box bowl plate
+    cup mug tile cabinet counter tablecloth cloth sign kite carpet rug sofa lamp candle balloon flag ribbon wagon
+    trailer van tractor helicopter engine caboose jet biplane seat cushion comforter quilt bedspread basket bucket
+    container tray napkin pot pan pole post tower barn bridge tent canopy awning parasol board ball racket mat desk
+    shelf dresser stool ottoman shower bathtub tub countertop mailbox dumpster gate ladder cart balloon doll leash
+    collar bag purse luggage feather beak horn mane scooter moped tram trolley locomotive yarn tile paint stove
+    fridge appliance"""
+)
+"""What has a colour, beside the classes of COCO."""
 
-NUMBERS = {word: number for number, word in enumerate("one two three four five six seven eight nine ten".split(), 1)}
+NUMBERS = {
+    **{"one": 1, "two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "seven": 7, "eight": 8, "nine": 9, "ten": 10},
+}
 
+# What a question or an answer cannot be about.
+NOT_COLOURED = listed("wine orange bear broccoli clock glass light meter")
+"""Of these a colour says something else, or nothing: "red wine", "a black bear"."""
+NOT_COUNTED = listed(
+    """way story level tier inch foot wheel wheeler hand hour lane half year side time day piece couple area part end
+    room table street field food water snow ground background top road grass sky city kitchen bathroom beach pants
+    shorts glasses scissors skis hair air speed dish pole line direction color floor person adult set row"""
+)
+"""Numbers of these say something else: "two story", "one hand"."""
+ABSTRACT = listed(
+    """trick way turn bite time break fun stunt street road something piece area jump lot face move game part look side
+    slope hill air thing one end line direction swing picture photo background bunch sleep rest pair path trail lane
+    course camera wall distance position left right middle scene display shade day sun view focus top front"""
+)
+"""Done, rather than seen: "doing a trick"."""
+NO_ANSWER = listed(
+    """item object thing lot different area surface kind hand scene ready set variety array assortment other
+    stuff device equipment substance piece"""
+)
+"""Says too little to be an answer."""
 
-def union(*words: Iterable[str]) -> frozenset[str]:
-    """All of these."""
-    return frozenset().union(*words)
+CHOSEN_AMONG = listed("riding eating flying throwing cutting holding swinging driving")
+"""Who does it to one thing does it to no other."""
+UNCOUNTABLE = listed(
+    "pizza food grass cake fruit luggage wine water coffee hay bread salad soup meat broccoli snow rice"
+)
+APART = in_lines(
+    """couch sofa chair armchair recliner bed cushion pillow blanket futon loveseat seat bench
+    | table desk counter countertop shelf stand dresser nightstand plate tray
+    | floor rug carpet ground tile mat | grass field lawn yard park | toilet bathroom | sink bathroom bathtub tub"""
+)
+"""What is on one of these is on none of another line; one word may be said for another of its line."""
+SEATS = listed("couch chair bed bench table desk counter floor grass toilet sink")

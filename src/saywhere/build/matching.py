@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from saywhere.build.eye_seen import SeenStore, write_seen
+from saywhere.build.eye_seen import EyeStates, SeenStore, write_seen
 from saywhere.build.parts import install_part
 from saywhere.core.types import Progress
 from saywhere.language.embed import MiniLM, open_token_encoder
@@ -38,7 +38,6 @@ from saywhere.models.patchioner.memory import MemoryBank
 from saywhere.models.patchioner.queries import QueryNet, states_before
 from saywhere.models.patchioner.seer_config import MEMORY, read_config
 from saywhere.store import Store, StoreWriter
-from saywhere.vision.eye import Seen
 
 WINDOWS, QUERIES, RUN, PART = "windows", "queries", "run", "matching"
 """What a build's folder holds: `PART` is for the model, the rest may be thrown away."""
@@ -84,10 +83,9 @@ def build_matching(
 def see_windows(features: Path, eye: Path, out: Path, progress: Progress, *, bf16: bool = True) -> int:
     """Write windows of hidden states of all photos that people told of, or go on with it; how many were left out."""
 
-    def row_of(_photo: str, seen: Seen) -> dict[str, Any]:
-        windows, centres = windows_of(seen.states[0].float().numpy())
-        contrast = seen.contrast[0].float().numpy()
-        return {"windows": windows.astype(np.float16), "centres": centres, "contrast": contrast}
+    def row_of(_photo: str, seen: EyeStates) -> dict[str, Any]:
+        windows, centres = windows_of(seen.states)
+        return {"windows": windows.astype(np.float16), "centres": centres, "contrast": seen.contrast}
 
     photos = [row.key for row in Store(features / CAPTIONS, CAPTIONS_KIND)]
     target = SeenStore(out, WINDOWS_KIND, WINDOWS_FIELDS, "seeing windows")

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from saywhere.build.eye_seen import SeenStore, write_seen
+from saywhere.build.eye_seen import EyeStates, SeenStore, write_seen
 from saywhere.core.coco_classes import COCO_CLASSES
 from saywhere.core.errors import SaywhereError
 from saywhere.core.types import Floats32, Progress
@@ -26,7 +26,6 @@ from saywhere.models.tracevlm.small_photos import (
 )
 from saywhere.store import Store, StoreWriter
 from saywhere.vision import read_photo
-from saywhere.vision.eye import Seen
 from saywhere.vision.view import Found
 
 # What a run that is killed loses at most.
@@ -40,8 +39,8 @@ def see_photos(
     `write_seen`. Things are those of features/found; the true ones of photos that it lacks."""
     found = Store(features / FOUND, FOUND_KIND) if (features / FOUND).is_dir() else None
 
-    def row_of(photo: str, seen: Seen) -> dict[str, Any]:
-        windows = window_states(seen.states[0].float().numpy())
+    def row_of(photo: str, seen: EyeStates) -> dict[str, Any]:
+        windows = window_states(seen.states)
         if found is not None and photo in found:
             return as_detected(windows, FoundThings.of_row(found.by_key(photo))).row()
         row = coco.by_key(photo)

@@ -8,7 +8,7 @@ scales: every patch is cut into 2 × 2 cells, whose vectors and boxes differ fro
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from typing import NamedTuple
 
@@ -294,6 +294,27 @@ def open_trunk(config: EyeConfig, kind: str = "", precision: str = F32) -> tuple
 
     run = open_runtime(trunk, f"trunk {sha256} {config}", example, cache_folder() / "compiled", kind, precision)
     return run, about | {"tap": config.tap, "precision": precision}
+
+
+class _StatesNet(nn.Module):
+    """An eye as far as other networks read it."""
+
+    def __init__(self, eye: EyeNet) -> None:
+        super().__init__()
+        self.eye = eye
+
+    def forward(self, trunk_states: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        seen = self.eye(trunk_states)
+        return seen.whole, seen.contrast, seen.states
+
+
+def open_states(
+    make: Callable[[], EyeNet], weights_sha256: str, example: Tensor, kind: str = "", precision: str = F32
+) -> Runtime:
+    """From what the trunk gave to `Seen.whole`, `.contrast` and `.states`: all that networks read which stand on an
+    eye. make: gives the eye of these weights. example, kind, precision: see `open_runtime`."""
+    key = f"states {weights_sha256}"
+    return open_runtime(lambda: _StatesNet(make()), key, example, cache_folder() / "compiled", kind, precision)
 
 
 def _two_layers(size: int, between: int, out: int) -> nn.Sequential:

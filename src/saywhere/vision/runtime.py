@@ -28,7 +28,7 @@ from torch.nn import functional
 from saywhere.core import InvalidValue, UnknownName
 from saywhere.core.errors import require
 
-Runtime = Callable[[NDArray[np.uint8]], tuple[NDArray[np.float32], ...]]
+Runtime = Callable[[NDArray[Any]], tuple[NDArray[np.float32], ...]]
 """From a batch of inputs to the arrays that the network gives."""
 
 RUNTIMES = ("openvino", "torch")
@@ -55,11 +55,21 @@ def looking_precision(kind: str = "") -> str:
         raise InvalidValue(f"${PRECISION_VARIABLE}", f"is {wanted!r}, which torch does not look in here", "unset it")
     if wanted == F32 or (_chosen(kind) == "torch" and not wanted):
         return F32
-    openvino = require("openvino", needed_for=f"the precision {wanted!r}", extra="fast")
-    able = (wanted or INT8).upper() in openvino.Core().get_property("CPU", "OPTIMIZATION_CAPABILITIES")
+    able = _multiplies(wanted or INT8)
     if wanted and not able:
         raise InvalidValue(f"${PRECISION_VARIABLE}", f"is {wanted!r}, which this processor lacks", "unset it")
     return (wanted or INT8) if able else F32
+
+
+def fast_precision(kind: str = "") -> str:
+    """bf16 where OpenVINO runs networks on a processor that has it, else f32: for features that networks learn from.
+    kind: of runtime, see `open_runtime`."""
+    return BF16 if _chosen(kind) == "openvino" and _multiplies(BF16) else F32
+
+
+def _multiplies(precision: str) -> bool:
+    openvino = require("openvino", needed_for=f"the precision {precision!r}", extra="fast")
+    return precision.upper() in openvino.Core().get_property("CPU", "OPTIMIZATION_CAPABILITIES")
 
 
 def _chosen(kind: str) -> str:
@@ -105,7 +115,7 @@ def _frozen(make: Callable[[], nn.Module]) -> nn.Module:
 
 
 def _by_torch(network: nn.Module) -> Runtime:
-    def run(inputs: NDArray[np.uint8]) -> tuple[NDArray[np.float32], ...]:
+    def run(inputs: NDArray[Any]) -> tuple[NDArray[np.float32], ...]:
         with torch.inference_mode():
             given = network(torch.from_numpy(inputs))
             return tuple(out.float().numpy() for out in ((given,) if isinstance(given, Tensor) else given))
@@ -127,7 +137,7 @@ def _by_openvino(convert: Callable[[Any], Any], key: str, cache: Path, precision
     how |= {"DYNAMIC_QUANTIZATION_GROUP_SIZE": str(_GROUP)} if precision == INT8 else {}
     compiled: Any = core.compile_model(core.read_model(stored), "CPU", how)
 
-    def run(inputs: NDArray[np.uint8]) -> tuple[NDArray[np.float32], ...]:
+    def run(inputs: NDArray[Any]) -> tuple[NDArray[np.float32], ...]:
         # The arrays are views of the compiled network's own memory, which the next run overwrites.
         return tuple(np.array(out) for out in compiled(inputs).values())
 

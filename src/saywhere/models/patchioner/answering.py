@@ -17,7 +17,6 @@ from saywhere.models.patchioner.eyes import AlignedView
 from saywhere.vision.things import NamedThings, covered_means
 
 if TYPE_CHECKING:
-    from saywhere.models.answerer.second import SecondReader
     from saywhere.models.region_features import RegionFeatures
 
 KINDS: Final = ("whole", "thing", "window")
@@ -28,6 +27,14 @@ WINDOWS: Final = 4
 """Rows and columns of windows."""
 LEAST_FOUND: Final = 0.1
 """Score of things that an eye with hidden states is told of."""
+
+
+class SecondPlaces(Protocol):
+    """What makes places of a second look."""
+
+    def read(self, seen: Floats32) -> Floats32:
+        """(k, a) of a second look → (k, d), as many numbers as other places have."""
+        ...
 
 
 class RegionAnswerer(Protocol):
@@ -42,7 +49,7 @@ class RegionAnswerer(Protocol):
         ...
 
     @property
-    def second(self) -> SecondReader | None:
+    def second(self) -> SecondPlaces | None:
         """What makes places of a second look, if it reads one."""
         ...
 
