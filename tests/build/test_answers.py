@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -21,16 +22,29 @@ from saywhere.build.answer_questions import (
     write_questions,
 )
 from saywhere.build.answer_report import calibration_error
-from saywhere.build.answers import PART, REPORT, AnswerInputs, AnswerScale, build_answers, install_answers
+from saywhere.build.answers import (
+    PART,
+    REPORT,
+    AnswerInputs,
+    AnswerScale,
+    answer_recipe,
+    build_answers,
+    install_answers,
+    prepare_answers,
+)
 from saywhere.build.coco import FIELDS, KIND
 from saywhere.build.photo_boxes import PhotoBoxes
 from saywhere.core import Frame
 from saywhere.core.errors import InvalidFile, InvalidValue
 from saywhere.core.types import Floats32
+from saywhere.learn.registry import make_task
 from saywhere.models.answerer.answering import QuestionAnswerer
+from saywhere.models.answerer.batch import PhotoItem, collate
+from saywhere.models.answerer.config import AnswererConfig
 from saywhere.models.answerer.data import TEST, TRAIN, TUNE, AnswerData, box_fits, read_second
 from saywhere.models.answerer.network import AnswerNet
 from saywhere.models.answerer.second import SecondReader
+from saywhere.models.answerer.start import begin_as
 from saywhere.models.common.answers import AnswerVocabulary
 from saywhere.models.eye.encoder import EyeLearner
 from saywhere.models.eye.features import (
@@ -296,6 +310,51 @@ def test_answers_that_read_a_second_look_ask_for_it(inputs: AnswerInputs, tmp_pa
 def replaced(view: View, auxiliary: Floats32) -> View:
     """The view with another second look."""
     return view.with_found((), auxiliary=auxiliary)
+
+
+def test_a_build_begins_where_a_network_without_a_second_look_stopped(inputs: AnswerInputs, tmp_path: Path) -> None:
+    build_answers(inputs, tmp_path / "first", SCALE, quiet, WordVectors())
+    first, before = AnswerNet.from_pretrained(tmp_path / "first" / PART), AnswerData(tmp_path / "first" / "data")
+    save_second_looks(inputs)
+    begun = replace(inputs, start=tmp_path / "first" / PART)
+    prepare_answers(begun, tmp_path / "second" / "data", SCALE, quiet, WordVectors())
+    recipe = answer_recipe(tmp_path / "second" / "data", SCALE, start=begun.start)
+    task: Any = make_task(recipe)
+    network = task.build(torch.Generator()).eval()
+    assert network.config.kinds == first.config.kinds + 1
+    photo, asked = next(iter(before.photos(TRAIN).items()))
+    without, looked = (data.item(photo, asked) for data in (before, task.data))
+    given = [
+        net(batch.regions, batch.boxes, batch.present, batch.tokens, batch.read, batch.pointed).logits[0]
+        for net, batch in (
+            (first, collate([without], first.config.answers)),
+            (network, collate([seen_before(looked, len(without.regions))], network.config.answers)),
+        )
+    ]
+    torch.testing.assert_close(given[0], given[1], atol=0.05, rtol=0.05)
+    assert build_answers(begun, tmp_path / "second", SCALE, quiet, WordVectors()).shares
+
+
+def seen_before(item: PhotoItem, places: int) -> PhotoItem:
+    """The photo without the places of its second look, which come last."""
+    asked = tuple(replace(one, pointed=None if one.pointed is None else one.pointed[:places]) for one in item.asked)
+    return PhotoItem(item.regions[:places], item.boxes[:places], asked)
+
+
+def test_new_answers_begin_as_the_rarest_and_another_shape_is_refused() -> None:
+    shape = AnswererConfig(2, 8, text_size=6, width=8, heads=2, layers=1, inner=8, counters=2)
+    other = AnswerNet.fresh(shape, 0).attach(AnswerVocabulary(("yes", "no")))
+    network = AnswerNet.fresh(replace(shape, answers=3), 1).attach(AnswerVocabulary(("red", "no", "yes")))
+    with torch.no_grad():
+        other.answer.bias.copy_(torch.tensor([2.0, -1.0]))
+    begin_as(network, other)
+    assert network.answer.bias.tolist() == [-1, -1, 2]
+    torch.testing.assert_close(network.answer.weight[1:], other.answer.weight.flip(0))
+    for wrong in (replace(shape, width=16), replace(shape, layers=2), replace(shape, region_size=9)):
+        with pytest.raises(InvalidValue, match="another shape"):
+            begin_as(network, AnswerNet.fresh(wrong, 0).attach(AnswerVocabulary(("yes", "no"))))
+    with pytest.raises(InvalidValue, match="does not know its answers"):
+        begin_as(network, AnswerNet.fresh(shape, 0))
 
 
 def test_a_second_look_of_fewer_numbers_than_places_have_is_refused() -> None:

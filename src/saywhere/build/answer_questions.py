@@ -32,6 +32,7 @@ from saywhere.models.answerer.answering import TokenEncoder
 from saywhere.models.answerer.data import (
     ANSWERS,
     HUMAN,
+    PLACES,
     QUESTIONS,
     QUESTIONS_FIELDS,
     QUESTIONS_KIND,
@@ -45,6 +46,7 @@ from saywhere.models.answerer.data import (
     StoredQuestion,
 )
 from saywhere.models.common.answers import AnswerVocabulary
+from saywhere.models.region_features import REGIONS
 from saywhere.store import Row, Store, StoreWriter, is_finished
 
 CAPTIONS, BOXES, SAYINGS = "captions", "boxes", "sayings"
@@ -139,10 +141,11 @@ def _write(coco: Store, out: Path, scale: QuestionScale, progress: Progress) -> 
 
 
 def write_texts(out: Path, encoder: TokenEncoder, scale: QuestionScale, progress: Progress) -> None:
-    """Write out/texts, or go on with it: every question of out/questions as the encoder reads it."""
+    """Write out/texts, or go on with it: every question about a photo of out/places as the encoder reads it."""
     texts: dict[str, None] = {}
+    places = Store(out / PLACES, REGIONS)
     for row in Store(out / QUESTIONS, QUESTIONS_KIND):
-        texts.update((one[0], None) for one in row["asked"])
+        texts.update((one[0], None) for one in (row["asked"] if row.key in places else ()))
     with StoreWriter(out / TEXTS, TEXTS_KIND, TEXTS_FIELDS, {"max_tokens": scale.max_tokens}) as writer:
         waiting = [text for text in texts if text not in writer]
         # Texts of like length are read together.

@@ -67,11 +67,13 @@ class AnswerScale:
 
 @dataclass(frozen=True, slots=True)
 class AnswerInputs:
-    """coco: a store of `saywhere build coco`. features: what `saywhere build eye` wrote. eye: a trained one."""
+    """coco: a store of `saywhere build coco`. features: what `saywhere build eye` wrote. eye: a trained one. start: a
+    network to begin with, which may know fewer answers and no second look."""
 
     coco: Path
     features: Path
     eye: Path
+    start: Path | None = None
 
 
 def build_answers(
@@ -89,7 +91,7 @@ def build_answers(
     progress("learning without the photo", 0, 1)
     blind = train_to_end(answer_recipe(out / DATA, scale, blind=True), out / BLIND, AnswerNet)
     progress("learning to answer", 0, 1)
-    network = train_to_end(answer_recipe(out / DATA, scale), out / RUN, AnswerNet)
+    network = train_to_end(answer_recipe(out / DATA, scale, start=inputs.start), out / RUN, AnswerNet)
     judgement = judge(network, blind, data, scale.least, progress)
     network.attach(data.answers, judgement)
     network.save_pretrained(out / PART, int8=True)
@@ -129,7 +131,7 @@ def judge(network: AnswerNet, blind: AnswerNet, data: AnswerData, least: float, 
     return fit_judgement(questions, said, right, without, learnt_from, data.words, least)
 
 
-def answer_recipe(data: Path, scale: AnswerScale, *, blind: bool = False) -> Recipe:
+def answer_recipe(data: Path, scale: AnswerScale, *, blind: bool = False, start: Path | None = None) -> Recipe:
     """The recipe that a person could run with `saywhere train` to get the same weights."""
     steps = scale.blind_steps if blind else scale.steps
     often = max(1, steps // 8)
@@ -149,7 +151,7 @@ def answer_recipe(data: Path, scale: AnswerScale, *, blind: bool = False) -> Rec
         "task": "answerer",
         "seed": scale.seed,
         "model": {"width": scale.width, "layers": scale.layers, "inner": 2 * scale.width, "blind": blind},
-        "data": {"folder": str(data)},
+        "data": {"folder": str(data)} | ({} if start is None else {"start": str(start)}),
         "train": train | ({} if scale.threads is None else {"num_threads": scale.threads}),
         "schedule": {"kind": "cosine", "warmup_steps": max(1, steps // 20), "floor": 0.02},
         "validate": {"every_steps": often, "metric": "accuracy", "mode": "max", "at_start": False},

@@ -22,6 +22,9 @@ def answers(
     limit: Annotated[int | None, typer.Option(min=1, help="Take only so many photos, to try it.")] = None,
     threads: Annotated[int | None, typer.Option(min=1, help="Threads that compute; all cores by default.")] = None,
     bf16: Annotated[bool, typer.Option(help="Compute in bf16, faster where the processor has it.")] = True,
+    start: Annotated[
+        Path | None, typer.Option(help="Folder of such a part to begin with, instead of afresh.", show_default=False)
+    ] = None,
     install: Annotated[
         Path | None, typer.Option(help="Folder of a model to put the part into.", show_default=False)
     ] = None,
@@ -38,7 +41,7 @@ def answers(
         torch.set_num_threads(threads)
     scale = AnswerScale(QuestionScale(limit=limit), threads=threads, bf16=bf16, **changes)
     with stages() as progress:
-        report = build_answers(AnswerInputs(coco, features, eye), output, scale, progress)
+        report = build_answers(AnswerInputs(coco, features, eye, start), output, scale, progress)
     for line in report.lines():
         out.print(line, markup=False)
     where = output / PART

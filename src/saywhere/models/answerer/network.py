@@ -30,7 +30,7 @@ from saywhere.models.folder import built, load_part, save_part
 
 KIND = "answerer"
 ANSWERS, JUDGEMENT = "answers.json", "judgement.json"
-_BOX_NUMBERS = 8
+BOX_NUMBERS = 8
 _LARGEST_COUNT = 10
 _FIRST_GATE = -3.0
 _FAINTEST = 1e-4
@@ -159,7 +159,7 @@ class PlaceReader(nn.Module):
         if self.size < 1:
             raise InvalidValue("region_size", f"is {config.region_size}, not more than the {config.kinds} kinds")
         self.by_kind = nn.Linear(self.size * config.kinds, width, bias=False)
-        self.where = nn.Linear(_BOX_NUMBERS + config.kinds, width)
+        self.where = nn.Linear(BOX_NUMBERS + config.kinds, width)
         self.norm = nn.LayerNorm(width)
         self.bend = nn.Sequential(nn.Linear(width, width), nn.GELU(), nn.Dropout(config.dropout))
         self.last = nn.LayerNorm(width)

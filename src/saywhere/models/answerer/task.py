@@ -18,6 +18,7 @@ from saywhere.models.answerer.batch import AnswerBatch, collate
 from saywhere.models.answerer.config import AnswererConfig
 from saywhere.models.answerer.data import HUMAN, TRAIN, TUNE, AnswerData, StoredQuestion
 from saywhere.models.answerer.network import AnswerNet
+from saywhere.models.answerer.start import begin_as
 from saywhere.models.common.modes import eval_mode, seeded_dropout
 
 _TOGETHER = 32
@@ -47,11 +48,12 @@ class AnswererSection(msgspec.Struct, frozen=True, forbid_unknown_fields=True, k
 
 
 class AnswererData(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """[data]: a folder that `saywhere build answers` wrote. together: questions of a photo in a step: people's first,
-    the others drawn at random. again: how often a photo that people asked about comes in an epoch, beside the others.
-    validation: human questions that are measured, at most."""
+    """[data]: a folder that `saywhere build answers` wrote. start: of a network to begin with, if any. together:
+    questions of a photo in a step: people's first, the others drawn at random. again: how often a photo that people
+    asked about comes in an epoch, beside the others. validation: human questions that are measured, at most."""
 
     folder: Path
+    start: Path | None = None
     together: Annotated[int, Meta(ge=1)] = 4
     again: Annotated[int, Meta(ge=1)] = 3
     validation: Annotated[int, Meta(ge=1)] = 2000
@@ -77,7 +79,10 @@ class AnswererTask:
         network = AnswerNet.fresh(self.config, int(torch.randint(2**31, (), generator=generator)))
         if network.second is not None and self.data.second is not None:
             network.second.load_state_dict(self.data.second.state_dict())
-        return network.attach(self.data.answers)
+        network.attach(self.data.answers)
+        if self._section.start is not None:
+            begin_as(network, AnswerNet.from_pretrained(self._section.start))
+        return network
 
     def train_items(self) -> Sequence[str]:
         """Photos by name."""
