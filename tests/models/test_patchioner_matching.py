@@ -14,6 +14,7 @@ from saywhere.build.matching import PART, MatchingScale, build_matching, install
 from saywhere.core import Frame
 from saywhere.core.errors import InvalidFile, InvalidValue
 from saywhere.learn.registry import check_sections, make_task
+from saywhere.models.answerer.config import AnswererConfig
 from saywhere.models.common.recalls import recalls
 from saywhere.models.patchioner.eyes import AlignedView
 from saywhere.models.patchioner.matching import Matcher, MatcherConfig, MatchNet, SecondNet, windows_of
@@ -129,6 +130,18 @@ def test_it_is_saved_and_opened_and_a_broken_one_is_refused(tmp_path: Path) -> N
     (tmp_path / "config.json").write_text((tmp_path / "config.json").read_text().replace("width", "wide"))
     with pytest.raises(InvalidFile, match="wide"):
         Matcher.from_pretrained(tmp_path)
+
+
+@pytest.mark.parametrize("kind", [MatcherConfig, AnswererConfig])
+def test_configs_of_older_weights_lack_what_was_added_since(kind: Any) -> None:
+    shape = {"answers": 3, "region_size": 9, "states_size": 16, "text_size": 6}
+    now = kind(**{name: shape[name] for name in shape if name in kind.__dataclass_fields__})
+    before = {name: value for name, value in now.to_dict().items() if name not in kind.added}
+    assert kind.added
+    assert kind.from_dict(before) == now
+    del before["width"]
+    with pytest.raises(InvalidValue, match="does not say width"):
+        kind.from_dict(before)
 
 
 def test_a_view_asks_it_once() -> None:

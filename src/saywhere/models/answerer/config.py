@@ -36,3 +36,4 @@ class AnswererConfig(ShapeConfig):
     second_size: int = 0
     family: ClassVar[str] = "answerer"
     may_be_zero: ClassVar[tuple[str, ...]] = ("second_size",)
+    added: ClassVar[tuple[str, ...]] = ("second_size",)

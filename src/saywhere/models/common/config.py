@@ -19,11 +19,13 @@ _KINDS: dict[Any, tuple[Any, str]] = {
 class ShapeConfig:
     """The base of every family's config. Counts are positive, real numbers are in [0, 1), unless a family says more.
 
-    family: whose config it is, as errors name it. may_be_zero: counts that may be 0.
+    family: whose config it is, as errors name it. may_be_zero: counts that may be 0. added: names that configs of older
+    weights do not have; their defaults are what those weights were.
     """
 
     family: ClassVar[str]
     may_be_zero: ClassVar[tuple[str, ...]] = ()
+    added: ClassVar[tuple[str, ...]] = ()
 
     def __post_init__(self) -> None:
         for field in fields(self):
@@ -49,12 +51,13 @@ class ShapeConfig:
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Self:
-        """The config that `to_dict` wrote; unknown names, missing ones and wrong types are refused."""
+        """The config that `to_dict` wrote, now or before names were `added`; unknown names, missing ones and wrong types
+        are refused."""
         known = [field.name for field in fields(cls)]
         for name in values:
             if name not in known:
                 raise UnknownName(f"{cls.family} config key", name, known)
-        missing = [name for name in known if name not in values]
+        missing = [name for name in known if name not in values and name not in cls.added]
         if missing:
             raise InvalidValue(f"{cls.family} config", f"does not say {', '.join(missing)}")
         return cls(**values)

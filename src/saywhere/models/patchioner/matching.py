@@ -64,6 +64,7 @@ class MatcherConfig(ShapeConfig):
     query_feed_forward: int = 1536
     family: ClassVar[str] = "matcher"
     may_be_zero: ClassVar[tuple[str, ...]] = ("auxiliary_size", "query_layers")
+    added: ClassVar[tuple[str, ...]] = ("query_layers", "query_heads", "query_feed_forward")
 
     @property
     def query(self) -> QueryConfig:
