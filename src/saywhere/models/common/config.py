@@ -51,8 +51,8 @@ class ShapeConfig:
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Self:
-        """The config that `to_dict` wrote, now or before names were `added`; unknown names, missing ones and wrong types
-        are refused."""
+        """The config that `to_dict` wrote, now or before some names were `added`; unknown names, missing ones and wrong
+        types are refused."""
         known = [field.name for field in fields(cls)]
         for name in values:
             if name not in known:
