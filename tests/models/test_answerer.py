@@ -69,6 +69,13 @@ def image(*things: tuple[str, str]) -> RegionFeatures:
     return RegionFeatures(*photo_of(things, np.random.default_rng(0)))
 
 
+def test_of_few_questions_more_is_asked_before_a_kind_counts_as_learnt() -> None:
+    assert not KindRecord(300, 21, 0.15, 0.11).learnt, "of 21 it may be chance"
+    assert KindRecord(300, 2000, 0.15, 0.11).learnt
+    assert not KindRecord(300, 2000, 0.15, 0.13).learnt
+    assert not KindRecord(300, 7, 0.9, 0.1).learnt
+
+
 def test_colours_and_numbers_of_a_planted_world_are_learnt_in_seconds() -> None:
     logits, targets = answers_to(network(), drawn_items(300, 0))
     right = targets.gather(1, logits.argmax(dim=1, keepdim=True))[:, 0]

@@ -201,7 +201,7 @@ def test_it_learns_to_tell_photos_apart_and_is_put_into_a_model(second: bool, tm
 def test_the_recipe_is_checked_before_work_starts(tmp_path: Path) -> None:
     for name in ("windows", "queries"):
         (tmp_path / name).mkdir()
-    _, data = check_sections(matching_recipe(tmp_path, tmp_path, MatchingScale()), "test")
+    _, data = check_sections(matching_recipe(tmp_path, tmp_path, MatchingScale(query_layers=2)), "test")
     assert data.windows == tmp_path / "windows"
     assert data.queries == tmp_path / "queries"
     _, data = check_sections(matching_recipe(tmp_path, tmp_path, MatchingScale(query_layers=0)), "test")

@@ -48,14 +48,15 @@ _PHOTOS_TOGETHER = 256
 @dataclass(frozen=True, slots=True)
 class MatchingScale:
     """steps, batch: of the training. rate, query_rate: of the network, and of the layers that read texts. query_layers:
-    how many of the text encoder's layers learn to read texts that are to find photos; 0: none. bf16: compute in it,
+    how many of the text encoder's layers learn to read texts that are to find photos; 0: none, which does as well, see
+    docs/log.md. bf16: compute in it,
     which is three times faster on processors that have it."""
 
     steps: int = 2000
     batch: int = 256
     rate: float = 6e-4
     query_rate: float = 1e-4
-    query_layers: int = 2
+    query_layers: int = 0
     bf16: bool = True
     seed: int = 0
 

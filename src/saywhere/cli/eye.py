@@ -79,6 +79,9 @@ def matching(
     output: Annotated[Path, typer.Option("--out", "-o", help="Folder to write to; the part is in its matching/.")],
     model: Annotated[str, typer.Option(help="The model whose eye sees: a name or a folder.")] = "saywhere-base",
     steps: Annotated[int, typer.Option(min=1, help="Training steps, each of 256 photos.")] = 2000,
+    query_layers: Annotated[
+        int, typer.Option(min=0, max=5, help="Layers of the text encoder that learn to read texts beside it.")
+    ] = 0,
     half: Annotated[bool, typer.Option("--bf16", help="Compute in bf16, where the processor has it.")] = False,
     seed: Annotated[int, typer.Option(help="Random seed of the training.")] = 0,
     install: Annotated[
@@ -94,8 +97,9 @@ def matching(
     from saywhere.models.patchioner.seer_config import EYE
 
     folder = loading.find(model).folder
+    scale = MatchingScale(steps, query_layers=query_layers, bf16=half, seed=seed)
     with stages() as progress:
-        part = build_matching(features, folder / EYE, output, MatchingScale(steps, bf16=half, seed=seed), progress)
+        part = build_matching(features, folder / EYE, output, scale, progress)
     if install:
         install_matching(part, folder)
     out.print(f"{part}: what tells photos apart" + (f", now a part of {folder}" if install else ""), markup=False)

@@ -6,6 +6,7 @@ questions (why, what time, what is written there) it knows no more than the ques
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -23,7 +24,8 @@ CANNOT_KNOW: Final = "I cannot know that"
 FEWEST_MEASURED: Final = 8
 """Questions of a kind without which nothing can be said of it."""
 LEAST_GAIN: Final = 0.03
-"""How much better than a network that sees no photo it must answer questions of a kind."""
+"""How much better than a network that sees no photo it must answer questions of a kind; where few were measured, by a
+standard error."""
 LEAST_ACCURACY: Final = 0.15
 _KNOTS = 12
 _FORMAT = 1
@@ -89,9 +91,12 @@ class KindRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def learnt(self) -> bool:
-        """Whether the photo helped, and answers are right now and then."""
-        seen_enough = self.measured >= FEWEST_MEASURED
-        return seen_enough and self.accuracy >= LEAST_ACCURACY and self.accuracy - self.blind >= LEAST_GAIN
+        """Whether the photo helped, by more than chance may give with so few questions, and answers are right now and
+        then."""
+        if self.measured < FEWEST_MEASURED or self.accuracy < LEAST_ACCURACY:
+            return False
+        spread = self.accuracy * (1 - self.accuracy) + self.blind * (1 - self.blind)
+        return self.accuracy - self.blind >= max(LEAST_GAIN, math.sqrt(spread / self.measured))
 
 
 @dataclass(frozen=True, slots=True)
