@@ -52,7 +52,7 @@ class Knowing:
             captions=captions, caption=lambda region: captions([region])[0], find_all=find_all, aligned=aligned
         )
 
-    def texts(self, texts: Sequence[str]) -> Any:
+    def queries(self, texts: Sequence[str]) -> Any:
         return np.stack([np.eye(2, dtype=np.float32)[0 if "cat" in text else 1] for text in texts])
 
 
