@@ -31,7 +31,9 @@ def see_places(
 ) -> int:
     """Write out/places, or go on with it; how many of the photos have no features and were left out. See
     `write_seen`. Where photos were looked at a second time, that is among the places."""
-    target = SeenStore(out / PLACES, REGIONS, PLACES_FIELDS, "seeing places")
+    # Rows with a second look have another width than those without.
+    about = {} if _second_looks(features) is None else {"second_look": True}
+    target = SeenStore(out / PLACES, REGIONS, PLACES_FIELDS, "seeing places", about=about)
     return write_seen(features, eye, photos, target, place_rows(features, eye, photos, out), progress, bf16=bf16)
 
 

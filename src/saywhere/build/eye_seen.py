@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -28,13 +28,14 @@ _WORTH_CONVERTING = 500
 @dataclass(frozen=True, slots=True)
 class SeenStore:
     """A store to be written, one row a photo. doing: what progress is called. shard_bytes: what a run that is killed
-    loses at most."""
+    loses at most. about: what rows depend on beside the eye and its trunk."""
 
     folder: Path
     kind: str
     fields: Mapping[str, str]
     doing: str
     shard_bytes: int = 64 << 20
+    about: Mapping[str, Any] = field(default_factory=dict)
 
 
 class EyeStates(NamedTuple):
@@ -65,7 +66,11 @@ def write_seen(
     wanted = [photo for photo in photos if photo in trunk]
     if not wanted:
         raise InvalidFile(features, f"has none of the {len(photos):,} photos")
-    about = {"eye": hashlib.sha256((eye / WEIGHTS).read_bytes()).hexdigest(), "trunk": trunk.about["trunk"]}
+    about = {
+        "eye": hashlib.sha256((eye / WEIGHTS).read_bytes()).hexdigest(),
+        "trunk": trunk.about["trunk"],
+        **target.about,
+    }
     stored = (target.folder, target.kind, target.fields, about)
     with StoreWriter(*stored, shard_bytes=target.shard_bytes) as writer:
         waiting = [photo for photo in wanted if photo not in writer]
