@@ -133,10 +133,27 @@ def test_the_questions_of_ok_vqa_come_beside_those_of_vqa(tmp_path: Path, listed
         (folder / f"{name}.json").write_text(json.dumps(content))
     build(source, tmp_path / "out", listed)
     questions = Store(tmp_path / "out", KIND).by_key("000000000025")["questions"]
-    assert {(one["question"], one["split"]) for one in questions} == {
-        (question(25)["question"], "valid"),
-        ("What is it for?", "train"),
+    assert {(one["question"], one["split"], one["source"]) for one in questions} == {
+        (question(25)["question"], "valid", "vqa"),
+        ("What is it for?", "train", "okvqa"),
     }
+
+
+def test_questions_of_other_data_sets_come_beside_vqas(tmp_path: Path, listed: Path) -> None:
+    source = official(tmp_path / "coco")
+    folder = tmp_path / "coco" / "annotations"
+    asked = {"image_id": 25, "choices": ["sun", "rain"], "correct_choice_idx": 1, "split": "train"}
+    hard = asked | {"question_id": "a", "question": "What is it for?", "difficult_direct_answer": True}
+    easy = asked | {"question_id": "b", "question": "How many are there?", "direct_answers": ["3", "3", "2"]}
+    (folder / "aokvqa_v1p0_train.json").write_text(json.dumps([hard | {"direct_answers": ["x", "y"]}, easy]))
+    told = {"image": "000000000025.jpg", "caption": "The cat is on the bed.", "relation": "on", "label": 0}
+    (folder / "all_vsr_validated_data.jsonl").write_text(json.dumps(told))
+    build(source, tmp_path / "out", listed)
+    questions = Store(tmp_path / "out", KIND).by_key("000000000025")["questions"]
+    found = {one["question"]: (one["answer_type"], one["answers"], one["split"], one["source"]) for one in questions}
+    assert found["What is it for?"] == ("other", ["rain"], "train", "aokvqa")
+    assert found["How many are there?"] == ("number", ["3", "3", "2"], "train", "aokvqa")
+    assert found["Is the cat on the bed?"] == ("yes/no", ["no"], "train", "vsr")
 
 
 @LAYOUTS
@@ -155,7 +172,7 @@ def test_a_row_is_the_photo_as_it_is_and_all_that_was_said_of_it(layout: Layout,
     assert row["referring"] == [expression]
     assert row["questions"] == [
         {
-            **{"id": 250, "question": ASKED, "question_type": "what is", "answer_type": "other"},
+            **{"source": "vqa", "id": 250, "question": ASKED, "question_type": "what is", "answer_type": "other"},
             **{"answer": "cat", "answers": ANSWERS, "split": "valid"},
         }
     ]

@@ -13,8 +13,10 @@ from saywhere.build import coco_regions
 from saywhere.build.coco_regions import CocoFolder, box_importance, see_photos
 from saywhere.build.held_out import held_out
 from saywhere.core import InvalidFile
-from saywhere.models.region_features import RegionFeatures
+from saywhere.models.prepared import REGION_FIELDS
+from saywhere.models.region_features import REGIONS, RegionFeatures
 from saywhere.models.tagged_regions import TaggedRegions
+from saywhere.store import StoreWriter
 
 DOG, CAT = (0.1, 0.1, 0.5, 0.5), (0.6, 0.2, 0.9, 0.8)
 
@@ -54,6 +56,13 @@ def test_no_photo_is_looked_at_twice(coco: CocoFolder, tmp_path: Path) -> None:
     seen = see_photos(paths, tmp_path, lambda what, done, total: told.append(done), workers=0)
     assert told == [3]
     assert list(seen) == [path.stem for path in paths]
+
+
+def test_looks_of_another_set_of_regions_are_not_gone_on_with(coco: CocoFolder, tmp_path: Path) -> None:
+    with StoreWriter(tmp_path / "looks", REGIONS, REGION_FIELDS, {"model": "saywhere-base"}) as writer:
+        writer.add("000000000001", regions=np.zeros((1, 6)), boxes=[(0, 0, 1, 1)])
+    with pytest.raises(InvalidFile, match="region_set"):
+        see_photos(sorted(coco.photos.iterdir())[:1], tmp_path / "looks", quiet, workers=0)
 
 
 @pytest.mark.parametrize("missing", ["photos", "boxes.json", "captions_val2017.json"])

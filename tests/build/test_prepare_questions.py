@@ -74,6 +74,19 @@ def test_boxes_to_look_at_do_as_well_and_the_command_says_what_is_left_out(files
     assert "question 12: its image is not there" in result.output.replace("\n", " ")
 
 
+def test_of_boxes_to_look_at_the_clock_counts_and_not_the_sky_around_it(files: Splits, tmp_path: Path) -> None:
+    sky, clock, street = (0.0, 0.0, 1.0, 0.6), (0.4, 0.2, 0.5, 0.3), (0.0, 0.6, 1.0, 1.0)
+    boxes = np.array([(0, 0, 1, 1), sky, clock, street], np.float32)
+    np.savez(tmp_path / "features" / "1.npz", feat=np.eye(4, dtype=np.float32), bbox=boxes)
+    looked = {"attention": [{"question_id": 10, "boxes_xyxy": [clock]}]}
+    (tmp_path / "looked.json").write_text(json.dumps(looked))
+    with open_features(tmp_path / "features") as features:
+        prepare_questions(tmp_path / "out", files, features, tmp_path / "looked.json", lambda *_: None, 1)
+    importance = Questions(tmp_path / "out").split("train").question(0).importance
+    assert importance is not None
+    np.testing.assert_allclose(importance, [np.nan, 0, 1, 0])
+
+
 @pytest.mark.parametrize(
     ("given", "reason"),
     [

@@ -78,6 +78,7 @@ _LISTED = {
     "coco-results": (_list, lambda i: {"image_id": i, "caption": f"a cat {i}"}, "[{}]"),
     "refcoco": (_list, _ref, "[{}]"),
     "vqa": (_member("questions", info={"year": 2017}), _question, "questions[{}]"),
+    "aokvqa": (_list, lambda i: _question(i) | {"choices": ["a", "b"], "correct_choice_idx": 1}, "[{}]"),
     "visual-genome": (lambda items: _list([_member("regions", id=5)(items)]), _region, "[0].regions[{}]"),
     "coco-captions": (
         _member("annotations", info={}, images=IMAGES),
@@ -101,6 +102,12 @@ FORMS = [
         "pope",
         _lines,
         _each(lambda i: {"question_id": i, "image": "1.jpg", "text": "Is there a cat?", "label": "no"}),
+        lambda k: (k + 1, ""),
+    ),
+    Form(
+        "vsr",
+        _lines,
+        _each(lambda i: {"image": f"{i}.jpg", "caption": "The cat is red.", "label": 1, "relation": "is"}),
         lambda k: (k + 1, ""),
     ),
     Form(

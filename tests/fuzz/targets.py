@@ -103,6 +103,7 @@ _DOCUMENTS: dict[str, dict[str, Any]] = {
         }
     },
     "pope": {"a.json": {"question_id": 1, "image": "1.jpg", "text": "Is there a cup?", "label": "yes"}},
+    "vsr": {"a.json": {"image": "1.jpg", "caption": "The cup is on the table.", "label": 1, "relation": "on"}},
     "web-annotation": {
         "a.json": {
             "@context": "http://www.w3.org/ns/anno.jsonld",
@@ -166,6 +167,14 @@ _DOCUMENTS: dict[str, dict[str, Any]] = {
         ]
     },
     "vqa": {"a.json": {"questions": [{"question_id": 1, "image_id": 1, "question": "is it red?"}]}},
+    "aokvqa": {
+        "a.json": [
+            {
+                **{"question_id": "a", "image_id": 1, "question": "is it red?", "choices": ["yes", "no"]},
+                **{"correct_choice_idx": 1, "direct_answers": ["no", "no"], "rationales": ["It is blue."]},
+            }
+        ]
+    },
     "salicon": {
         "a.json": {
             "images": _IMAGES,

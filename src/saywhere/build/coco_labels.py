@@ -19,7 +19,7 @@ import numpy as np
 from saywhere.core.coco_classes import COCO_CLASSES
 from saywhere.core.errors import InvalidFile, InvalidValue
 from saywhere.core.types import Progress
-from saywhere.formats import coco_captions, coco_instances, refcoco, referring_lines, vqa
+from saywhere.formats import aokvqa, coco_captions, coco_instances, refcoco, referring_lines, vqa, vsr
 from saywhere.formats._boxes import BoxXyxy, check_box, xyxy
 from saywhere.formats._documents import Id, built, lines
 from saywhere.formats.coco_instances import Instance
@@ -28,6 +28,8 @@ from saywhere.formats.record import InvalidRecord
 from saywhere.store.digest import content_digest
 
 TEXTS = ("captions", "referring", "questions", "cocoqa")
+VQA = "vqa"
+"""Where questions come from that do not say so; the others say okvqa, aokvqa or vsr."""
 _NUMBER = {name: number for number, name in enumerate(COCO_CLASSES)}
 _COCOQA_KINDS = ("object", "number", "color", "location")
 _VQA_SPLITS = {"train2014": "train", "val2014": "valid"}
@@ -250,12 +252,37 @@ def _vqa(path: Path) -> Iterator[Label | InvalidRecord]:
     start, _, rest = path.name.partition("mscoco_")
     part = rest.removesuffix("_annotations.json")
     questions = path.with_name(f"{start}OpenEnded_mscoco_{part}_questions.json")
+    split, source = _VQA_SPLITS.get(part, part), VQA if start else "okvqa"
     for question in vqa.read(questions, path):
-        yield question if isinstance(question, InvalidRecord) else _question(question, _VQA_SPLITS.get(part, part))
+        yield question if isinstance(question, InvalidRecord) else _question(question, split, source)
 
 
-def _question(question: vqa.Question, split: str) -> Label:
+def _aokvqa(path: Path) -> Iterator[Label | InvalidRecord]:
+    """aokvqa_v1p0_SPLIT.json. Questions whose answers are not public, or agree too little, have the right choice."""
+    for one in aokvqa.read(path):
+        if isinstance(one, InvalidRecord):
+            yield one
+        elif answers := (one.correct,) if one.difficult and one.correct else one.answers:
+            kinds = one.question_type, one.answer_type
+            question = vqa.Question(one.question_id, one.image_id, one.text, *kinds, answers, answers[0])
+            yield _question(question, one.split or "train", "aokvqa")
+
+
+def _vsr(path: Path) -> Iterator[Label | InvalidRecord]:
+    """Sentences of Visual Spatial Reasoning, asked for."""
+    for number, one in enumerate(vsr.read(path), start=1):
+        if isinstance(one, InvalidRecord):
+            yield one
+            continue
+        answer = "yes" if one.is_true else "no"
+        begins, photo = one.question.split()[0].lower(), Path(one.file_name).stem
+        question = vqa.Question(f"vsr {number}", photo, one.question, begins, "yes/no", (answer,), answer)
+        yield _question(question, "train", "vsr")
+
+
+def _question(question: vqa.Question, split: str, source: str) -> Label:
     entry = {
+        "source": source,
         "id": question.question_id,
         "question": question.text,
         "question_type": question.question_type,
@@ -292,7 +319,9 @@ def _vqa_lines(path: Path) -> Iterator[Label | InvalidRecord]:
         if not answers:
             raise InvalidValue(f"question {one.question_id}", "has no answers")
         kinds = one.question_type, one.answer_type
-        return _question(vqa.Question(one.question_id, one.image_id, one.question, *kinds, answers, one.answer), split)
+        return _question(
+            vqa.Question(one.question_id, one.image_id, one.question, *kinds, answers, one.answer), split, VQA
+        )
 
     yield from built(lines(path, _QUESTION), label)
 
@@ -358,6 +387,8 @@ _READERS: dict[str, _Reader] = {
     "annotations/captions_train2017.json": _captions,
     "annotations/v2_mscoco_*_annotations.json": _vqa,
     "annotations/mscoco_*_annotations.json": _vqa,
+    "annotations/aokvqa_v1p0_*.json": _aokvqa,
+    "annotations/*vsr*.jsonl": _vsr,
     "boxes.tsv.gz": _tsv_boxes,
     "captions.tsv.gz": _tsv_captions,
     "referring.tsv.gz": _referring_lines,

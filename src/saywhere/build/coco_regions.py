@@ -17,6 +17,7 @@ from saywhere.formats import coco_captions
 from saywhere.formats.record import InvalidRecord
 from saywhere.models.prepared import REGION_FIELDS, StoredImages, region_features, region_row, tagged_regions
 from saywhere.models.region_features import REGIONS, RegionFeatures
+from saywhere.models.region_source import REGION_SET
 from saywhere.models.tagged_regions import TaggedRegions, of_found
 from saywhere.store import Store, StoreWriter
 
@@ -58,7 +59,7 @@ def read_captions(path: Path) -> dict[str, list[str]]:
 
 
 def see_photos(paths: Sequence[Path], folder: Path, progress: Progress, workers: int) -> Mapping[str, RegionFeatures]:
-    """What the seer's answers are made from, photo by photo; kept in the folder, so that nothing is looked at twice.
+    """The regions that a seer's looks give, photo by photo; kept in the folder, so that nothing is looked at twice.
 
     workers: processes; 0 looks in this one. By the photos' names without their endings.
     """
@@ -71,7 +72,7 @@ def see_tagged(paths: Sequence[Path], folder: Path, progress: Progress, engine: 
 
 
 def _seen(paths: Sequence[Path], folder: Path, progress: Progress, engine: Engine) -> Store:
-    about = {"model": "saywhere-base"}
+    about = {"model": "saywhere-base", "region_set": REGION_SET}
     with StoreWriter(folder, REGIONS, REGION_FIELDS, about) as writer:
         waiting = [path for path in paths if path.stem not in writer]
         seeing = results_of(engine.map(Function(_see), waiting))
@@ -84,7 +85,7 @@ def _seen(paths: Sequence[Path], folder: Path, progress: Progress, engine: Engin
 def _see(photo: Path) -> TaggedRegions:
     """What is in a photo."""
     look = _seer().look(photo)
-    return of_found(look.places, look.view.found)
+    return of_found(look.region_set, look.view.found)
 
 
 @cache

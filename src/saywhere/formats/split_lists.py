@@ -64,9 +64,9 @@ def _from_json(path: Path, content: bytes, split: str) -> dict[str, str]:
         name = next((n for n in (one.cocoid, one.file_name, one.filename, one.id) if n is not None), None)
         if name is None:
             raise InvalidFile(path, "lists an image without id or file name")
-        if not split and one.split is not None and one.split not in _NAMES:
+        if one.split is not None and one.split not in _NAMES:
             raise InvalidFile(path, f"image {name} is of the split {one.split!r}, not one of {', '.join(_NAMES)}")
-        found[image_key(name)] = split or (_NAMES[one.split] if one.split else _needed(path, split))
+        found[image_key(name)] = _needed(path, split) if one.split is None else _NAMES[one.split]
     if not found:
         raise InvalidFile(path, "lists no image")
     return found

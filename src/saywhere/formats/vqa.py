@@ -86,7 +86,10 @@ _ANSWERS = msgspec.json.Decoder(_Answers)
 
 def sniff(path: Path, head: bytes) -> bool:
     """Whether the file holds such questions, or answers to them."""
-    if item_keys(head) >= {"question_id", "question", "image_id"} or _holds_answers(item_keys(head)):
+    keys = item_keys(head)
+    if keys & {"choices", "direct_answers"}:
+        return False  # A-OKVQA's
+    if keys >= {"question_id", "question", "image_id"} or _holds_answers(keys):
         return True
     questions = member_item_keys(path, head, "questions", _DOCUMENT_KEYS)
     return questions >= {"question_id", "question"} or _holds_answers(
