@@ -12,7 +12,7 @@ import pytest
 import saywhere
 from saywhere.assets import AssetUnavailable
 from saywhere.core import InvalidFile, UnknownName
-from saywhere.loading import ModelFolder, find, needed_assets
+from saywhere.loading import ModelFolder, absolute, find, needed_assets
 from saywhere.models import registry
 from saywhere.models.patchioner import seer as seer_module
 from saywhere.models.patchioner.seer import save_config
@@ -36,6 +36,16 @@ def embedded(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_a_folder_is_a_model_with_or_without_a_writer_s_name(folder: Path) -> None:
     assert find(folder) == find(str(folder)) == ModelFolder(folder)
     assert find(f"{folder}:paired") == ModelFolder(folder, "paired")
+
+
+def test_a_folder_is_found_from_any_other_and_names_stay(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(folder.parent)
+    assert absolute("mine") == str(folder)
+    assert absolute("mine:paired") == f"{folder}:paired"
+    assert [absolute(name) for name in ("saywhere-base:zero-shot", "owner/name")] == [
+        "saywhere-base:zero-shot",
+        "owner/name",
+    ]
 
 
 def test_the_embedded_model_has_two_names(embedded: Path) -> None:

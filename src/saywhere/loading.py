@@ -10,6 +10,7 @@ load("owner/name")               the hub
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass
 from os import PathLike, fspath
 from pathlib import Path
@@ -17,6 +18,7 @@ from typing import TYPE_CHECKING
 
 from saywhere.assets.hub import is_repo_id, local_folder
 from saywhere.core.errors import UnknownName, require
+from saywhere.provenance import sha256_of
 
 if TYPE_CHECKING:
     from saywhere.models.face import Model
@@ -60,6 +62,25 @@ def find(name: str | PathLike[str] = BASE) -> ModelFolder:
     if is_repo_id(stem):
         return ModelFolder(_checked(local_folder(stem, _HUB_FILES)), writer)
     raise UnknownName("model", named, NAMES)
+
+
+def absolute(name: str) -> str:
+    """The same model by a name that leads to it from any folder, as workers elsewhere need it.
+
+    >>> absolute("saywhere-base")
+    'saywhere-base'
+    """
+    stem, colon, writer = name.partition(":") if name.count(":") == 1 and not Path(name).is_dir() else (name, "", "")
+    return f"{Path(stem).absolute()}{colon}{writer}" if Path(stem).is_dir() else name
+
+
+def digest(name: str | PathLike[str] = BASE) -> str:
+    """Tells the weights and settings of a model from those of any other, also of one in the same folder later on."""
+    folder = find(name).folder
+    taken = hashlib.sha256()
+    for path in sorted(path for pattern in _HUB_FILES for path in folder.rglob(pattern)):
+        taken.update(f"{path.relative_to(folder).as_posix()} {sha256_of(path)}\n".encode())
+    return taken.hexdigest()[:16]
 
 
 def needed_assets(name: str | PathLike[str] = BASE, *, texts: bool = True) -> tuple[str, ...]:

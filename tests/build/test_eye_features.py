@@ -14,7 +14,7 @@ from PIL import Image
 from saywhere.build.coco import FIELDS, KIND
 from saywhere.build.eye_features import build_eye_features, class_vectors
 from saywhere.core.errors import InvalidFile
-from saywhere.models.eye.features import EyeFeatures
+from saywhere.models.eye.features import CAPTIONS, EyeFeatures, PhotoPixels
 from saywhere.store import Store, StoreWriter
 from saywhere.vision.eye import EyeConfig
 
@@ -92,7 +92,7 @@ def test_every_photo_becomes_a_row_with_what_is_known_of_it(coco: Store, tmp_pat
     assert len(train[3].caption_vectors) == 0
     # The brighter photo has the larger hidden states, to a step of the bytes they are kept in.
     by_key = sorted(range(4), key=train.key)
-    assert np.all(np.diff([train[i].trunk_states.mean() for i in by_key]) > 10)
+    assert np.all(np.diff([train[i].inputs.mean() for i in by_key]) > 10)
 
 
 def test_photos_of_which_most_is_known_come_first_and_a_limit_is_gone_on_from(coco: Store, tmp_path: Path) -> None:
@@ -128,3 +128,39 @@ def test_classes_are_called_by_their_own_names_first() -> None:
     vectors = class_vectors(encoder)
     assert vectors.shape == (80, 5)
     np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1, atol=1e-6)
+
+
+def test_labels_alone_need_no_look_and_give_no_hidden_states(coco: Store, tmp_path: Path) -> None:
+    encoder: Any = LengthEncoder()
+    made = build_eye_features(coco, tmp_path / "out", None, {}, encoder, CONFIG, lambda *_: None)
+    assert made.rows == 6
+    train = EyeFeatures(tmp_path / "out", "train")
+    assert len(train.caption_vectors(0)) == 2
+    with pytest.raises(InvalidFile, match="labels-only"):
+        train[0]
+    seen = EyeFeatures(tmp_path / "out", "train", PhotoPixels(coco.folder, 32))
+    assert seen[0].inputs.shape == (32, 32, 3)
+    assert seen[0].inputs.dtype == np.uint8
+
+
+def test_photos_without_captions_are_told_of_by_questions_and_their_boxes_have_names(tmp_path: Path) -> None:
+    asked = [
+        {"question": "what is on the mat", "answer": "cat", "kind": "object", "split": "train"},
+        {"question": "what is the color of the cat", "answer": "red", "kind": "color", "split": "test"},
+    ]
+    with StoreWriter(tmp_path / "coco", KIND, FIELDS, {}) as writer:
+        for number, captions in enumerate((["a cat"], [], [])):
+            box = np.array([[0.1, 0.2, 0.5, 0.6]], np.float32)
+            known = {"captions": captions, "cocoqa": asked, "split": "train"}
+            # What answers are measured on is no statement for an eye to learn from.
+            known |= {"questions": [{"split": "valid"}]} if number == 2 else {}
+            writer.add(f"{number:012}", jpeg=jpeg(90), boxes_xyxy=box, classes=[15], **known)
+    encoder: Any = LengthEncoder()
+    build_eye_features(Store(tmp_path / "coco"), tmp_path / "out", Brightness(), {}, encoder, CONFIG, lambda *_: None)
+    train = EyeFeatures(tmp_path / "out", "train")
+    said = {int(train.key(i)): train[i].statement_vectors for i in range(3)}
+    assert {photo: len(vectors) for photo, vectors in said.items()} == {0: 0, 1: 1, 2: 0}
+    np.testing.assert_allclose(said[1], LengthEncoder().embed(["a cat is on the mat"]), atol=1e-3)
+    kept = {row.key: row for row in Store(tmp_path / "out" / CAPTIONS)}
+    assert [len(row["called"]) for row in kept.values()] == [1, 1, 1]
+    assert kept[f"{1:012}"]["captions"] == []

@@ -20,10 +20,12 @@ from saywhere.build.model import (
     around_recipe,
     build_model,
     eye_recipe,
+    pixel_recipe,
     reward_recipe,
 )
-from saywhere.core.errors import InvalidFile
+from saywhere.core.errors import InvalidFile, InvalidValue
 from saywhere.language.vocabulary import Vocabulary
+from saywhere.learn.recipe import read_recipe
 from saywhere.learn.registry import check_sections
 from saywhere.models.eye.encoder import EyeLearner
 from saywhere.models.patchioner.config import DecoderConfig
@@ -31,6 +33,7 @@ from saywhere.models.patchioner.decoder import PrefixDecoder
 from saywhere.models.patchioner.memory import MemoryBank
 from saywhere.models.patchioner.seer_config import read_config, save_config
 from saywhere.store import Store, StoreWriter
+from saywhere.vision.eye import ready_to_tune
 from tests.build.test_eye_features import CONFIG, Brightness, LengthEncoder
 from tests.build.test_eye_things import OneThing
 from tests.models.test_patchioner_seer import CONFIG as SEER
@@ -128,3 +131,37 @@ def test_what_a_part_lacks_is_said_before_anything_is_looked_at(
     with pytest.raises(InvalidFile, match=what):
         build_model(store, base, tmp_path / "out", *work, lambda *_: None)
     assert trunk.seen == 0
+
+
+def test_a_model_may_begin_with_an_eye_that_learnt_elsewhere(store: Store, base: Path, tmp_path: Path) -> None:
+    work: Any = (tmp_path / "work", frozen(Brightness()), SETTINGS)
+    build_model(store, base, tmp_path / "one", *work, lambda *_: None)
+    again, trunk = replace(SETTINGS, start=tmp_path / "work" / "learnt-around", reward_steps=0), Brightness()
+    build_model(store, base, tmp_path / "two", tmp_path / "other", frozen(trunk), again, lambda *_: None)
+    assert not (tmp_path / "other" / "eye").exists()
+    weights = [(tmp_path / out / "eye" / "model.safetensors").read_bytes() for out in ("one", "two")]
+    assert weights[0] == weights[1]
+
+
+def test_a_trunk_that_was_tuned_looks_at_every_photo_itself(store: Store, base: Path, tmp_path: Path) -> None:
+    work: Any = (tmp_path / "work", frozen(Brightness()), SETTINGS)
+    build_model(store, base, tmp_path / "one", *work, lambda *_: None)
+    learner = EyeLearner.from_pretrained(tmp_path / "work" / "learnt-around" / "eye")
+    learner.eye = ready_to_tune(learner.eye, 2, 1)
+    start = tmp_path / "start"
+    PrefixDecoder.from_pretrained(tmp_path / "work" / "learnt-around").save_pretrained(start)
+    learner.save_pretrained(start / "eye")
+    settings, plain, tuned = replace(SETTINGS, start=start, reward_steps=0), Brightness(), Brightness()
+    opening: Any = lambda eye: (tuned, {"tuned": eye.config.tuned_rank})  # noqa: E731
+    parts = replace(frozen(plain), open_tuned=opening)
+    build_model(store, base, tmp_path / "two", tmp_path / "other", parts, settings, lambda *_: None)
+    assert (plain.seen, tuned.seen) == (0, 18)
+    with pytest.raises(InvalidValue, match="cannot be opened"):
+        build_model(store, base, tmp_path / "3", tmp_path / "third", frozen(plain), settings, lambda *_: None)
+
+
+def test_the_recipe_from_pixels_is_the_one_that_is_written_down(base: Path) -> None:
+    ours = pixel_recipe(base, base, base, replace(ModelSettings(), pixel_steps=9))
+    written = read_recipe(Path("recipes/eye-from-pixels.toml"))
+    assert ours.model["eye"] == {**written.model["eye"], "layers": 4}
+    assert {**ours.model, "eye": 0, "dropout": 0.1} == {**written.model, "eye": 0}

@@ -179,7 +179,9 @@ def _recipe(table: Mapping[str, Any], folder: Path) -> Recipe:
     write(folder)
     kept = {key: value for key, value in table.get("model", {}).items() if key != "start"}
     if "eye" in kept:
-        model = model | {"eye": kept["eye"] | TASKS["eye"][1]}
+        # A trunk that learns, too, is a network of its own size; see tests/models/test_photo_writing.py.
+        frozen = {key: value for key, value in kept["eye"].items() if not key.startswith("tuned_")}
+        model = model | {"eye": frozen | TASKS["eye"][1]}
     if table["task"] == "tracevlm":
         model = model | {"base": str(folder / "base"), "lora_alpha": 4}
     if "hint" in kept:

@@ -15,6 +15,7 @@ from safetensors.torch import load_file
 from saywhere.learn import Recipe, TrainingDiverged, find_checkpoint, train
 from saywhere.learn.checkpoint import list_checkpoints
 from saywhere.learn.processes import Processes
+from saywhere.learn.records import Event, Note
 from tests.learn.conftest import TINY, run_python, steps_of
 from tests.learn.processes_tiny import CUT, RUNS
 
@@ -113,5 +114,10 @@ def test_a_number_lost_by_one_process_stops_both(tiny: Callable[..., Recipe], tm
 
 def test_one_process_goes_on_where_two_left_off(tiny: Callable[..., Recipe], pair: Pair) -> None:
     out, _, _ = pair
-    result = train(tiny(*RUNS["items"]), out / "items")
+    told: list[Event] = []
+    result = train(tiny(*RUNS["items"]), out / "items", on_event=told.append)
     assert (result.status, result.steps) == ("finished", 18)
+    said = "the number of processes was 2 and is 1: from here on the run is equal but for rounding"
+    assert sum(said in event.message for event in told if isinstance(event, Note)) == 1
+    # Where their number stayed, nothing is said.
+    assert all("no longer" not in (out / f"cut-{name}" / "history.jsonl").read_text() for name in CUT)

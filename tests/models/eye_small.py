@@ -55,12 +55,15 @@ def made_photo(rng: np.random.Generator, kind: int, place: int) -> dict[str, Any
     }
 
 
-def save_features(folder: Path, splits: Sequence[str]) -> None:
-    """A features folder with a photo for each of `splits`."""
+def save_features(folder: Path, splits: Sequence[str], untold: int = 0) -> None:
+    """A features folder with a photo for each of `splits`. untold: so many of the first have no captions, but what
+    questions say of them."""
     rng = np.random.default_rng(0)
     write_names(folder, NAMES, np.eye(TEXT, dtype=np.float32)[: len(NAMES)])
     write_names(folder, NAMES, np.eye(TEXT, dtype=np.float32)[: len(NAMES)], WORDS)
     rows = [made_photo(rng, int(rng.integers(len(NAMES))), int(rng.integers(GRID**2))) for _ in splits]
+    for row in rows[:untold]:
+        row["statement_vectors"] = row.pop("caption_vectors")[:1]
     quantiser = Quantiser.fit(np.stack([row["tapped"] for row in rows]))
     with photo_writer(folder, quantiser, {"trunk": "made up"}) as writer:
         for number, (row, split) in enumerate(zip(rows, splits, strict=True)):
@@ -92,9 +95,9 @@ def small_eye(seed: int = 0) -> EyeLearner:
     return EyeLearner(net, named, named).eval()
 
 
-def save_captions(folder: Path, splits: Sequence[str]) -> None:
+def save_captions(folder: Path, splits: Sequence[str], untold: int = 0) -> None:
     """Features, an eye, a decoder, and for each photo two captions and a name of its thing."""
-    save_features(folder, splits)
+    save_features(folder, splits, untold)
     save_found(folder)
     texts = [f"a {name} on a table" for name in NAMES]
     box = (0.0, 0.0, 0.5, 0.5)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -15,8 +16,9 @@ from saywhere.learn.records import Validated
 from saywhere.models.eye.encoder import EyeLearner
 from saywhere.models.eye.features import EyeFeatures, EyeItem, Quantiser, photo_writer
 from saywhere.models.eye.objective import EyeBatch, collate, drawn_patches, thinned
-from saywhere.models.eye.task import EyeData, EyeSection, EyeTask
+from saywhere.models.eye.task import EyeData, EyeSection, EyeTask, learner_of
 from saywhere.vision.eye import EyeConfig
+from tests.models import eye_small
 from tests.models.eye_small import GRID, SIZE, TAPPED, TEXT, save_features
 
 CONFIG = EyeConfig(size=SIZE, heads=2, text_size=TEXT, input_px=14 * GRID)
@@ -80,6 +82,7 @@ def item(boxes: list[list[float]], classes: list[int], captions: int = 1) -> Eye
         np.array(boxes, np.float32).reshape(-1, 4),
         np.array(classes, np.int64),
         vectors,
+        np.zeros((0, TEXT), np.float32),
         None,
         np.zeros(0, np.int64),
     )
@@ -124,7 +127,7 @@ def test_photos_without_boxes_captions_or_looks_are_learnt_from_as_far_as_they_g
 def test_thinning_keeps_whole_rows_of_what_is_known_together(folder: Path) -> None:
     batch = collated([EyeFeatures(folder, "train")[i] for i in range(6)])
     thin = thinned(batch, drawn_patches(6, GRID**2, 7, torch.Generator().manual_seed(3)))
-    assert thin.trunk_states.shape[1] == 8
+    assert thin.inputs.shape[1] == 8
     assert thin.shown.shape[1] == 7
     assert len(thin.cover) == len(thin.classes) == len(thin.photos)
     torch.testing.assert_close(thin.cover.sum(dim=(1, 2)), torch.ones(len(thin.cover)))
@@ -143,5 +146,51 @@ def test_a_learner_tells_what_its_eye_tells(folder: Path) -> None:
     task = EyeTask(EyeSection(heads=2, layers=1, start="random"), EyeData(folder=folder))
     learner = task.build(torch.Generator())
     assert isinstance(learner, EyeLearner)
-    trunk_states = torch.from_numpy(EyeFeatures(folder, "train")[0].trunk_states)[None]
+    trunk_states = torch.from_numpy(EyeFeatures(folder, "train")[0].inputs)[None]
     torch.testing.assert_close(learner(trunk_states).patches, learner.eye(trunk_states).patches)
+
+
+def test_an_eye_goes_on_with_the_words_of_other_data_and_keeps_what_it_knows_of_its_own(
+    folder: Path, tmp_path: Path
+) -> None:
+    words = {"lamp": torch.eye(TEXT)[4], "cup": torch.eye(TEXT)[1]}
+    earlier = eye_small.small_eye().with_words(words, torch.zeros(2))
+    earlier.word_bias.data = torch.tensor([-1.0, -2.0])
+    earlier.save_pretrained(tmp_path / "eye")
+    task = EyeTask(EyeSection(heads=2, layers=1), EyeData(folder=folder, eye=tmp_path / "eye"))
+    learner = learner_of(task.build(torch.Generator()))
+    assert learner.words == EyeFeatures(folder, "train").words
+    torch.testing.assert_close(learner.word_vectors, torch.eye(TEXT)[: len(eye_small.NAMES)])
+    cup = learner.words.index("cup")
+    assert learner.word_bias[cup] == -2
+    assert (learner.word_bias[:cup] != -2).all()
+    torch.testing.assert_close(learner.eye.state_dict(), earlier.eye.state_dict())
+    assert all(value.requires_grad for value in learner.parameters())
+
+
+def test_an_eye_that_calls_classes_otherwise_does_not_go_on(folder: Path, tmp_path: Path) -> None:
+    other = eye_small.small_eye()
+    other.names = tuple(reversed(other.names))
+    other.save_pretrained(tmp_path / "eye")
+    with pytest.raises(InvalidValue, match="other names"):
+        EyeTask(EyeSection(heads=2, layers=1), EyeData(folder=folder, eye=tmp_path / "eye")).build(torch.Generator())
+
+
+def test_a_trunk_learns_from_pixels_for_an_eye_that_learnt_before_or_not_at_all(folder: Path) -> None:
+    tuned = EyeSection(tuned_blocks=1, tuned_rank=2)
+    for section, data, what in (
+        (tuned, EyeData(folder=folder), "go together"),
+        (EyeSection(), EyeData(folder=folder, photos=folder), "go together"),
+        (tuned, EyeData(folder=folder, photos=folder), "is missing"),
+    ):
+        with pytest.raises(InvalidValue, match=what):
+            EyeTask(section, data)
+
+
+def test_an_eye_whose_surroundings_are_none_of_its_words_is_refused(tmp_path: Path) -> None:
+    eye_small.small_eye().save_pretrained(tmp_path)
+    saved = json.loads((tmp_path / "config.json").read_text())
+    saved["config"]["around"] = ["sky"]
+    (tmp_path / "config.json").write_text(json.dumps(saved))
+    with pytest.raises(InvalidFile, match="'sky', which is none"):
+        EyeLearner.from_pretrained(tmp_path)

@@ -57,16 +57,16 @@ def test_learning_makes_patches_mean_what_they_are_taken_to_show(folder: Path) -
     said = torch.zeros(len(batch.captioned), 3)
     said[:, :2] = 1
     batch = replace(batch, words=said)
-    before, shown = surroundings_loss(eye, eye(batch.trunk_states), batch)
+    before, shown = surroundings_loss(eye, eye(batch.inputs), batch)
     assert {SKY, GRASS} <= set(shown.unique().tolist()) <= {-1, SKY, GRASS}
     covered = (batch.shown > 0).flatten(2).any(dim=2)
     assert shown[covered].eq(-1).all()
     optimizer = torch.optim.Adam(eye.parameters(), lr=1e-3)
     for _ in range(20):
         optimizer.zero_grad()
-        surroundings_loss(eye, eye(batch.trunk_states), batch)[0].backward()
+        surroundings_loss(eye, eye(batch.inputs), batch)[0].backward()
         optimizer.step()
-    assert surroundings_loss(eye, eye(batch.trunk_states), batch)[0] < 0.8 * before
+    assert surroundings_loss(eye, eye(batch.inputs), batch)[0] < 0.8 * before
 
 
 def test_without_words_for_them_there_is_nothing_to_learn(folder: Path) -> None:
@@ -74,7 +74,7 @@ def test_without_words_for_them_there_is_nothing_to_learn(folder: Path) -> None:
     items = task.train_items()
     batch = task.collate([items[i] for i in range(2)], torch.Generator().manual_seed(0))
     small = eye_small.small_eye()
-    loss, shown = surroundings_loss(small, small(batch.trunk_states), batch)
+    loss, shown = surroundings_loss(small, small(batch.inputs), batch)
     assert not loss.any()
     assert shown.eq(-1).all()
 

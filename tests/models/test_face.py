@@ -32,9 +32,10 @@ from saywhere.models.oscar.prepared import LevelCaption, save_level_captions
 from saywhere.models.oscar.task import OscarTask
 from saywhere.models.patchioner.answering import answer_size
 from saywhere.models.patchioner.seer import open_with_writer, save_config
+from saywhere.models.photo_regions import open_eye
 from saywhere.models.prepared import REGION_FIELDS, StoredImages, region_row, tagged_regions
-from saywhere.models.region_features import REGIONS, open_features
-from saywhere.models.region_source import RegionSource, read_source, save_source
+from saywhere.models.region_features import REGIONS, RegionFeatures, open_features
+from saywhere.models.region_source import REGION_SET, RegionSource, read_source, save_source
 from saywhere.models.tagged_regions import of_found
 from saywhere.models.updown import PreparedCaption, PreparedQuestion, save_captions, save_questions
 from saywhere.models.updown.task import UpDnCaptionTask, UpDnVqaTask
@@ -110,12 +111,13 @@ def make_vqa(root: Path, views: Path) -> Any:
 
 
 def make_oscar(root: Path, views: Path) -> Any:
-    """From the places of a model's looks, as `saywhere prepare levels` keeps them."""
+    """From the regions of a model's looks, as `saywhere prepare levels` keeps them."""
     tiny = make_seer(root)
-    with StoreWriter(root / "looks", REGIONS, REGION_FIELDS, {"model": tiny.name}) as writer:
+    about = {"model": tiny.name, "region_set": REGION_SET}
+    with StoreWriter(root / "looks", REGIONS, REGION_FIELDS, about) as writer:
         for name in "abc":
             look = saywhere.load(tiny).look(views.parent / "photos" / f"{name}.png")
-            writer.add(name, **region_row(of_found(look.places, [Found((0, 0, 0.5, 1), "cat", 0.9)])))
+            writer.add(name, **region_row(of_found(look.region_set, [Found((0, 0, 0.5, 1), "cat", 0.9)])))
     texts = {"object": TEXT, "scene": "in a garden"}
     captions = [
         LevelCaption(f"{name}-{level}", name, "train" if name == "a" else "validation", level, text)
@@ -282,6 +284,31 @@ def test_a_network_whose_regions_cannot_be_made_says_why(
     save_source(folder, source)
     with pytest.raises((InvalidFile, InvalidValue), match=reason):
         saywhere.load(folder)
+
+
+def test_a_network_reads_the_set_of_regions_that_it_learnt_from(tmp_path: Path, views: Path) -> None:
+    folder = exported("oscar", tmp_path, views)
+    source = read_source(folder)
+    assert source is not None
+    assert source.region_set == REGION_SET
+    # As an answerer of states would have them: other places than networks learn from.
+    places = RegionFeatures(np.ones((3, answer_size(3))), [(0, 0, 1, 1)] * 3)
+    sizes = {}
+    for region_set in (REGION_SET, ""):
+        save_source(folder, RegionSource(model=source.model, region_set=region_set))
+        eye = open_eye(read_source(folder), folder)
+        view = eye.look(photo())
+        look = eye.model.see(view)
+        look.places = places
+        eye.model.see = lambda view, look=look: look
+        sizes[region_set] = len(eye.regions(view))
+    assert sizes == {REGION_SET: 1 + 16, "": 3}
+
+
+def test_an_unknown_set_of_regions_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "regions.json").write_text('{"model": "saywhere-base", "region_set": "corners"}')
+    with pytest.raises(InvalidFile, match="no model gives regions that are 'corners'"):
+        read_source(tmp_path)
 
 
 def test_regions_of_another_size_are_refused(tmp_path: Path, views: Path) -> None:

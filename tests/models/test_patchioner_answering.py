@@ -48,6 +48,12 @@ def network(region_size: int = answer_size(3), seed: int = 0) -> UpDnVqa:
     return made.eval()
 
 
+class ReadsStates:
+    """An answerer that reads places by an eye's hidden states, too."""
+
+    region_size, reads_states, second = answer_size(3), True, None
+
+
 def answering_seer(found: tuple[Found, ...] = FOUND) -> Seer:
     return seer(found=found, answerer=Answerer(network()))
 
@@ -70,6 +76,18 @@ def test_a_place_s_vector_is_that_of_its_region() -> None:
     places = look.places
     regions = [WholeImage(), *(Box(*map(float, box)) for box in places.boxes_xyxy[1:])]
     np.testing.assert_allclose(places.features[:, :3], look.aligned.vectors(regions), atol=1e-6)
+
+
+def test_the_regions_for_other_networks_are_each_place_once_whatever_answers_are_made_from() -> None:
+    made = seer(answerer=ReadsStates())
+    seen = made.eyes.look(photo())
+    states = np.random.default_rng(0).normal(size=(1 + 16, 3))
+    look = made.see(View(seen.frame, seen.patches, seen.whole, found=seen.found, states=states))
+    assert look.places.boxes_xyxy[:2].tolist() == [[0, 0, 1, 1]] * 2
+    regions = look.region_set
+    assert [tuple(box) for box in regions.boxes_xyxy[:4].tolist()] == [(0, 0, 1, 1), LEFT, TOP_RIGHT, BOTTOM_RIGHT]
+    assert len(regions) == 1 + 3 + 16 == len(np.unique(regions.boxes_xyxy, axis=0))
+    np.testing.assert_allclose(np.linalg.norm(regions.features[:, :3], axis=1), 1, atol=1e-6)
 
 
 def test_only_the_surest_of_many_things_are_taken() -> None:

@@ -117,6 +117,37 @@ def test_of_several_things_of_a_kind_a_large_sure_one_is_meant_that_lies_where_t
     assert _grounder(found).find("cat", CAT, place).box_xyxy == box
 
 
+@pytest.mark.parametrize(
+    ("text", "count"),
+    [("two black cats", 2), ("cats on a table", None), ("a cat", 1), ("several people", None), ("twelve dogs", None)],
+)
+def test_a_phrase_says_how_many_it_means(text: str, count: int | None) -> None:
+    assert noun_phrases(text.split())[0].count == count
+
+
+TWO_CATS = (Found((0.1, 0.2, 0.3, 0.5), "cat", 0.9), Found((0.6, 0.4, 0.8, 0.9), "cat", 0.6))
+FAINT_CAT = Found((0.0, 0.0, 1.0, 1.0), "cat", 0.2)
+
+
+@pytest.mark.parametrize("count", [2, None])
+def test_several_things_are_where_all_sure_ones_are(count: int | None) -> None:
+    place = _grounder((*TWO_CATS, FAINT_CAT), named=True).find_several("cats", CAT, count)
+    assert place is not None
+    assert place.box_xyxy == pytest.approx((0.1, 0.2, 0.8, 0.9))
+    assert place.thing == "cat"
+
+
+def test_of_three_things_the_two_surest_are_two() -> None:
+    third = Found((0.9, 0.9, 1.0, 1.0), "cat", 0.5)
+    place = _grounder((*TWO_CATS, third), named=True).find_several("cats", CAT, 2)
+    assert place is not None
+    assert place.box_xyxy == pytest.approx((0.1, 0.2, 0.8, 0.9))
+
+
+def test_one_sure_thing_is_not_several() -> None:
+    assert _grounder((TWO_CATS[0], FAINT_CAT), named=True).find_several("cats", CAT, 2) is None
+
+
 def test_every_word_stays_with_the_phrase_before_and_first_words_with_the_first() -> None:
     words = ("there", "is", "a", "cat", "near", "a", "dog", ".")
     placed = [(NounPhrase(2, 4, "cat"), PhraseBox(LEFT, 0.9)), (NounPhrase(5, 7, "dog"), PhraseBox(TOP_RIGHT, 0.8))]

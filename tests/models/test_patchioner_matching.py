@@ -198,6 +198,32 @@ def test_it_learns_to_tell_photos_apart_and_is_put_into_a_model(second: bool, tm
         save_config(model_folder, CONFIG | {"auxiliary": True})
 
 
+def test_photos_without_captions_teach_by_what_questions_say_of_them(tmp_path: Path) -> None:
+    folder = tmp_path / "eye-data"
+    eye_small.save_captions(folder, ("train",) * 20 + ("validation",) * 6, untold=8)
+    counts = []
+    for name, statements in (("without", False), ("with", True)):
+        scale = MatchingScale(steps=2, batch=12, statements=statements, bf16=False)
+        build_matching(folder, folder / "eye", tmp_path / name, scale, QUIET)
+        task: Any = make_task(matching_recipe(folder, tmp_path / name, scale))
+        counts.append(len(task.train_items()))
+    assert counts == [12, 20]
+
+
+def test_it_may_begin_where_another_one_stopped(tmp_path: Path) -> None:
+    folder = tmp_path / "eye-data"
+    eye_small.save_captions(folder, ("train",) * 24 + ("validation",) * 6)
+    scale = MatchingScale(steps=20, batch=12, rate=1e-2, bf16=False)
+    part = build_matching(folder, folder / "eye", tmp_path / "made", scale, QUIET)
+    again: Any = make_task(matching_recipe(folder, tmp_path / "made", replace(scale, start=part)))
+    begun = again.build(torch.Generator()).network
+    torch.testing.assert_close(begun.state_dict(), Matcher.from_pretrained(part).network.state_dict())
+    matcher().save_pretrained(tmp_path / "other")
+    other: Any = make_task(matching_recipe(folder, tmp_path / "made", replace(scale, start=tmp_path / "other")))
+    with pytest.raises(InvalidValue, match="another shape"):
+        other.build(torch.Generator())
+
+
 def test_the_recipe_is_checked_before_work_starts(tmp_path: Path) -> None:
     for name in ("windows", "queries"):
         (tmp_path / name).mkdir()
@@ -206,3 +232,6 @@ def test_the_recipe_is_checked_before_work_starts(tmp_path: Path) -> None:
     assert data.queries == tmp_path / "queries"
     _, data = check_sections(matching_recipe(tmp_path, tmp_path, MatchingScale(query_layers=0)), "test")
     assert data.queries is None
+    both = matching_recipe(tmp_path, tmp_path, MatchingScale(query_layers=2, statements=True))
+    with pytest.raises(InvalidFile, match="token by token"):
+        check_sections(both, "test")

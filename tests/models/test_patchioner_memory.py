@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import mmap
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +14,7 @@ from safetensors import safe_open
 from saywhere.core import InvalidValue
 from saywhere.core.errors import InvalidFile
 from saywhere.models.patchioner import bank_file, memory
+from saywhere.models.patchioner.bank_file import Mapping16
 from saywhere.models.patchioner.memory import MemoryBank
 
 SIZE = 24
@@ -162,6 +164,25 @@ def test_pages_that_were_used_are_let_go_and_come_back(
     vectors = clustered(4, seed=5)
     for _ in range(2):
         np.testing.assert_array_equal(again.project(vectors).vectors, bank.project(vectors).vectors)
+
+
+@pytest.mark.skipif(not Path("/proc/self/smaps").exists(), reason="asks Linux")
+def test_of_a_large_file_little_stays_in_memory(tmp_path: Path) -> None:
+    path, size = tmp_path / "bank", 300 * 2**20
+    with path.open("w+b") as file:
+        file.truncate(size)
+        mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY)
+    vectors = Mapping16(mapped, 0, (size // 2048, 1024))
+
+    def resident() -> int:
+        told = Path("/proc/self/smaps").read_text().split(str(path))[1].splitlines()
+        return 1024 * next(int(line.split()[1]) for line in told if line.startswith("Rss:"))
+
+    # A number of every page.
+    assert not vectors.rows[:, 0].any()
+    assert resident() == size
+    vectors.let_go(0, len(vectors.rows))
+    assert 0 < resident() <= 128 * 2**20
 
 
 @pytest.mark.parametrize(

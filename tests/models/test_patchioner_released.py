@@ -274,6 +274,27 @@ def test_a_memory_is_read_from_captions_or_features_in_every_published_form(tmp_
         read_memory(tmp_path / "half.json", encoder, quiet)
 
 
+def test_a_memory_in_hdf5_reads_no_other_file_and_claims_no_more_than_it_holds(tmp_path: Path) -> None:
+    vectors, texts = np.array([[3.0, 4.0], [1.0, 0.0]]), [b"a cat", b"a dog"]
+    with h5py.File(tmp_path / "other.h5", "w") as file:
+        file["hidden"], file["texts"] = vectors, texts
+    faults: dict[str, tuple[Any, Any]] = {
+        "lies elsewhere": (h5py.ExternalLink(str(tmp_path / "other.h5"), "/hidden"), texts),
+        "'coco-text' lies elsewhere": (vectors, h5py.ExternalLink(str(tmp_path / "other.h5"), "/texts")),
+        "holds 2 features, but 1 captions": (vectors, texts[:1]),
+    }
+    for number, (reason, (features, captions)) in enumerate(faults.items()):
+        with h5py.File(tmp_path / f"{number}.h5", "w") as file:
+            file["coco-embeddings"], file["coco-text"] = features, captions
+        with pytest.raises(InvalidFile, match=reason):
+            read_memory(tmp_path / f"{number}.h5", Counted(), quiet)
+    with h5py.File(tmp_path / "empty.h5", "w") as file:
+        file.create_dataset("coco-embeddings", (2**33, 2), "f4", chunks=(1024, 2))
+        file["coco-text"] = texts
+    with pytest.raises(InvalidFile, match="bytes of an index; at most"):
+        read_memory(tmp_path / "empty.h5", Counted(), quiet)
+
+
 def test_the_command_makes_the_system(parts: PublishedSystem, tmp_path: Path) -> None:
     told = CliRunner().invoke(
         app,

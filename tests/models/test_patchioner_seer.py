@@ -398,6 +398,16 @@ def test_a_seer_opens_from_its_folder_with_any_of_its_writers(folder: Path) -> N
         open_tiny(folder, "pared")
 
 
+def test_eyes_with_another_part_or_used_in_another_way_have_another_fingerprint(folder: Path) -> None:
+    own = open_tiny(folder).eyes.fingerprint
+    assert own.keys() == {"encoder", "alignment", "tags", "settings"}
+    assert open_tiny(folder, "paired").eyes.fingerprint == own
+    save_config(folder, CONFIG | {"blend": {"whole": 0.7}})
+    (folder / "tags" / "config.json").write_bytes((folder / "tags" / "config.json").read_bytes() + b"\n")
+    other = open_tiny(folder).eyes.fingerprint
+    assert {part for part in own if own[part] != other[part]} == {"tags", "settings"}
+
+
 def test_class_names_need_an_encoder_with_a_classifier(folder: Path) -> None:
     save_part(folder / "classes", "patchioner-class-names", {}, {"vectors": torch.eye(3)})
     save_config(folder, CONFIG | {"class_names": True})

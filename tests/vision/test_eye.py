@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,7 +15,7 @@ import torch
 from PIL import Image
 
 from saywhere.core import InvalidValue, UnknownName
-from saywhere.vision.eye import Eye, EyeConfig, EyeEncoder, EyeNet, TrunkNet
+from saywhere.vision.eye import Eye, EyeConfig, EyeEncoder, EyeNet, TrunkNet, ready_to_tune, tuned_states, tuned_trunk
 from saywhere.vision.focus import FocusConfig, FocusNet
 from saywhere.vision.runtime import PRECISION_VARIABLE, PRECISIONS, Runtime, looking_precision, open_runtime
 from saywhere.vision.things import Namer
@@ -117,6 +119,25 @@ def test_compiling_reports_to_nobody(eye: Eye, tmp_path: Path, monkeypatch: pyte
     assert sent == []
 
 
+@pytest.mark.parametrize(("told", "torchs", "allowed"), [("", 1, "1"), ("1", 2, "1"), ("2,1", 1, "1"), ("0", 2, "2")])
+def test_openvino_computes_with_the_threads_of_its_worker(
+    eye: Eye, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, told: str, torchs: int, allowed: str
+) -> None:
+    openvino = pytest.importorskip("openvino")
+    compiled: list[dict[str, str]] = []
+    real = openvino.Core.compile_model
+
+    def listening(core: Any, model: Any, device: str, how: dict[str, str]) -> Any:
+        compiled.append(how)
+        return real(core, model, device, how)
+
+    monkeypatch.setattr(openvino.Core, "compile_model", listening)
+    monkeypatch.setattr(torch, "get_num_threads", lambda: torchs)
+    monkeypatch.setenv("OMP_NUM_THREADS", told)
+    opened(eye, tmp_path, "openvino")
+    assert [how["INFERENCE_NUM_THREADS"] for how in compiled] == [allowed]
+
+
 def test_an_unknown_runtime_is_refused_by_name(eye: Eye, tmp_path: Path) -> None:
     with pytest.raises(UnknownName, match="openvino"):
         opened(eye, tmp_path, "openvin")
@@ -202,3 +223,54 @@ def test_features_of_another_precision_are_other_features(encoder: EyeEncoder) -
     rough = EyeEncoder(encoder.run, CONFIG, "0" * 64, precision="bf16")
     assert "precision" not in encoder.fingerprint
     assert rough.fingerprint == encoder.fingerprint | {"precision": "bf16"}
+
+
+@pytest.fixture
+def tuned() -> tuple[FocusNet, EyeNet]:
+    """A trunk, and an eye that learnt something of the last of its blocks."""
+    torch.manual_seed(3)
+    network, net = FocusNet(TRUNK), EyeNet(replace(CONFIG, tuned_blocks=1, tuned_rank=2))
+    for up in net.tuning.up:
+        torch.nn.init.normal_(up)
+    return network.eval(), net.eval()
+
+
+def test_what_an_eye_learnt_of_its_trunk_is_added_to_its_last_blocks(tuned: tuple[FocusNet, EyeNet]) -> None:
+    network, net = tuned
+    pixels = torch.randint(0, 256, (2, 32, 32, 3), dtype=torch.uint8)
+    before = {name: value.clone() for name, value in network.state_dict().items()}
+    plain = TrunkNet(network, net.config)
+    with torch.no_grad():
+        untuned, learning = plain(pixels), tuned_states(plain, net.tuning, pixels)
+        at_rest = tuned_trunk(network, net)
+        torch.testing.assert_close(at_rest(pixels), learning)
+    assert (learning - untuned).abs().max() > 0.01
+    changed = {name for name, value in network.state_dict().items() if not torch.equal(value, before[name])}
+    assert {name.split(".")[1] for name in changed} == {"1"}
+    assert {name.split(".")[2] for name in changed} == {"query", "key", "value", "out", "widen", "narrow"}
+
+
+def test_learning_reaches_the_trunk_and_reads_only_the_patches_that_are_kept(tuned: tuple[FocusNet, EyeNet]) -> None:
+    network, net = tuned
+    pixels = torch.randint(0, 256, (2, 32, 32, 3), dtype=torch.uint8)
+    trunk = TrunkNet(network, net.config).requires_grad_(requires_grad=False)
+    rows = torch.tensor([[0, 3, 9], [15, 2, 1]])
+    states = tuned_states(trunk, net.tuning, pixels, rows)
+    assert states.shape == (2, 4, CONFIG.trunk_size)
+    net(states).whole.sum().backward()
+    assert all(up.grad is not None and up.grad.abs().sum() > 0 for up in net.tuning.up)
+    assert trunk.embed.weight.grad is None
+
+
+def test_an_eye_that_learnt_nothing_of_its_trunk_may_begin_to(eye: Eye) -> None:
+    wider = ready_to_tune(eye.net, 2, 3)
+    assert (wider.config.tuned_blocks, wider.config.tuned_rank) == (2, 3)
+    states = torch.randn(1, 17, CONFIG.trunk_size)
+    torch.testing.assert_close(wider(states).cells, eye.net(states).cells)
+    assert all(not added.any() for added in wider.tuning.added().values())
+    assert ready_to_tune(wider, 1, 1) is wider
+
+
+def test_more_blocks_than_there_are_cannot_be_tuned() -> None:
+    with pytest.raises(InvalidValue, match="cannot tune"):
+        replace(CONFIG, tuned_blocks=3, tuned_rank=1)

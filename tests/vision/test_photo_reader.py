@@ -11,7 +11,7 @@ from PIL import Image
 
 from saywhere.core import InvalidFile, InvalidValue
 from saywhere.vision import read_photo
-from saywhere.vision.photo_reader import PhotoReader
+from saywhere.vision.photo_reader import NoReader, PhotoReader
 from tests.vision import odd_reader
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -60,6 +60,11 @@ def test_a_photo_that_crashes_or_stalls_the_decoder_is_refused_and_the_next_is_r
     assert reader.read(good).size == (10, 9)
     reader.close()
     assert reader.read(good).size == (10, 9)
+
+
+def test_a_reader_that_cannot_start_is_no_photo_s_fault(tmp_path: Path) -> None:
+    with pytest.raises(NoReader, match=r"ended at its start \(exit code 1\): .* -m no\.such\.module"):
+        PhotoReader(module="no.such.module").read(_photo(tmp_path / "good.png", 9))
 
 
 def test_no_time_at_all_is_refused() -> None:

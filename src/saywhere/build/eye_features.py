@@ -20,7 +20,9 @@ import torch
 from numpy.typing import NDArray
 from PIL import Image
 
+from saywhere.build.answer_questions import photo_split
 from saywhere.build.coco import KIND
+from saywhere.build.question_statements import statement
 from saywhere.build.region_texts import ClassBox, box_names
 from saywhere.core.coco_classes import COCO_CLASSES
 from saywhere.core.errors import InvalidFile, InvalidValue, SaywhereError, require
@@ -28,6 +30,7 @@ from saywhere.core.types import Floats32, Progress
 from saywhere.language.coco_aliases import coco_aliases
 from saywhere.language.embed import TextEncoder
 from saywhere.language.vocabulary import plain_words
+from saywhere.models.answerer.data import TRAIN
 from saywhere.models.eye.features import (
     CAPTIONS,
     PHOTOS,
@@ -69,41 +72,47 @@ class BuiltFeatures:
 
 @dataclass(frozen=True, slots=True)
 class _ReadPhoto:
-    """pixels: None where the photo's bytes are no picture. caption_vectors: (k, d)."""
+    """pixels: None where the photo's bytes are no picture, or were not asked for. caption_vectors, statement_vectors:
+    (k, d), (j, d)."""
 
     row: Row
     pixels: NDArray[np.uint8] | None
     caption_vectors: Floats32
+    statement_vectors: Floats32
 
 
 def build_eye_features(
     coco: Store,
     out: Path,
-    trunk: Runtime,
+    trunk: Runtime | None,
     trunk_about: dict[str, Any],
     text_encoder: TextEncoder,
     config: EyeConfig,
     progress: Progress,
     limit: int | None = None,
 ) -> BuiltFeatures:
-    """trunk: from pixels to hidden states and colours; trunk_about: what these depend on. limit: photos, at most; a
-    later run with a larger one goes on from there."""
+    """trunk: from pixels to hidden states and colours, None for labels alone; trunk_about: what these depend on.
+    limit: photos, at most; a later run with a larger one goes on from there."""
     if coco.kind != KIND:
         raise InvalidFile(coco.folder, f"holds {coco.kind}, not {KIND}", "make one with `saywhere build coco`")
     write_names(out, COCO_CLASSES, class_vectors(text_encoder))
     _write_words(coco, out, text_encoder)
-    quantiser = _quantiser(coco, out, trunk, config)
+    quantiser = None if trunk is None else _quantiser(coco, out, trunk, config)
     unreadable: list[str] = []
     total = min(len(coco), limit or len(coco))
     with photo_writer(out, quantiser, trunk_about) as writer:
         waiting = (row for row in map(coco.__getitem__, _most_known_first(coco)[:total]) if row.key not in writer)
-        for photos in _read_ahead(waiting, config.input_px, text_encoder):
+        for photos in _read_ahead(waiting, None if trunk is None else config.input_px, text_encoder):
+            if trunk is None or quantiser is None:
+                for one in photos:
+                    writer.add(one.row.key, **_labels(one, config.grid))
+                progress("reading captions", len(writer), total)
+                continue
             unreadable += [one.row.key for one in photos if one.pixels is None]
             for some in _batches((one for one in photos if one.pixels is not None), _BATCH):
                 (trunk_states,) = trunk(np.stack([one.pixels for one in some]))
                 for one, states in zip(some, quantiser.to_bytes(trunk_states), strict=True):
-                    told = {"caption_vectors": one.caption_vectors, **_labels(one.row, config.grid)}
-                    writer.add(one.row.key, tapped=states, **told)
+                    writer.add(one.row.key, tapped=states, **_labels(one, config.grid))
                 progress("looking at photos", len(writer) + len(unreadable), total)
     progress("finding phrases in captions", 0, 1)
     _write_captions(coco, out)
@@ -147,7 +156,7 @@ def _write_words(coco: Store, out: Path, text_encoder: TextEncoder) -> None:
 
 def _write_captions(coco: Store, out: Path) -> None:
     """Captions of photos, and what their boxes may be called; nothing, if it was written before for as many photos."""
-    captions = {row.key: row["captions"] for row in coco if row["captions"]}
+    captions = {row.key: row["captions"] or [] for row in coco if row["captions"] or len(row["classes"])}
     if (out / CAPTIONS / "index.json").exists() and len(Store(out / CAPTIONS)) == len(captions):
         return
     boxes = (
@@ -187,18 +196,27 @@ def _most_known_first(coco: Store) -> list[int]:
     return sorted(range(len(coco)), key=unknown.__getitem__)
 
 
-def _caption_vectors(rows: Sequence[Row], text_encoder: TextEncoder) -> dict[str, Floats32]:
-    """(k, d) for each row's key."""
-    captions = [row["captions"] or [] for row in rows]
-    every = [caption for some in captions for caption in some]
+def _statements(row: Row) -> list[str]:
+    """Of a photo without captions; none of photos on whose questions answers are tuned or measured."""
+    if row["captions"] or photo_split(row) != TRAIN:
+        return []
+    said = (statement(one["question"], one["answer"]) for one in row["cocoqa"] or () if one["split"] == "train")
+    return list(dict.fromkeys(said))
+
+
+def _text_vectors(texts: Sequence[Sequence[str]], text_encoder: TextEncoder) -> list[Floats32]:
+    """(k, d) for the k texts of each."""
+    every = [text for some in texts for text in some]
     vectors = text_encoder.embed(every) if every else np.zeros((0, text_encoder.size), np.float32)
-    stops = np.cumsum([len(some) for some in captions])[:-1]
-    return {row.key: some for row, some in zip(rows, np.split(vectors, stops), strict=True)}
+    return np.split(vectors, np.cumsum([len(some) for some in texts])[:-1])
 
 
-def _labels(row: Row, grid: int) -> dict[str, Any]:
+def _labels(photo: _ReadPhoto, grid: int) -> dict[str, Any]:
+    row = photo.row
     saliency = row["saliency"] if row["saliency_split"] == "train" else None
     return {
+        "caption_vectors": photo.caption_vectors,
+        "statement_vectors": photo.statement_vectors,
         "boxes_xyxy": row["boxes_xyxy"],
         "classes": row["classes"],
         "saliency": None if saliency is None else _shrunk(saliency, grid),
@@ -221,15 +239,18 @@ def _pixels(row: Row, side: int) -> NDArray[np.uint8] | None:
     return np.asarray(image.resize((side, side), Image.Resampling.BICUBIC))
 
 
-def _read_ahead(rows: Iterator[Row], side: int, text_encoder: TextEncoder) -> Iterator[list[_ReadPhoto]]:
-    """Rows in batches with their pixels and captions, the next batch read while the one before is looked at."""
+def _read_ahead(rows: Iterator[Row], side: int | None, text_encoder: TextEncoder) -> Iterator[list[_ReadPhoto]]:
+    """Rows in batches with their pixels and captions, the next batch read while the one before is looked at. side: None
+    for no pixels."""
     half = torch.is_autocast_enabled("cpu")
 
     def read(batch: Sequence[Row]) -> list[_ReadPhoto]:
         # Autocast is a thread's own.
         with torch.autocast("cpu", torch.bfloat16, enabled=half):
-            vectors = _caption_vectors(batch, text_encoder)
-        return [_ReadPhoto(row, _pixels(row, side), vectors[row.key]) for row in batch]
+            captions = _text_vectors([row["captions"] or [] for row in batch], text_encoder)
+            statements = _text_vectors([_statements(row) for row in batch], text_encoder)
+        pixels = [None if side is None else _pixels(row, side) for row in batch]
+        return [_ReadPhoto(*one) for one in zip(batch, pixels, captions, statements, strict=True)]
 
     with ThreadPoolExecutor(1) as reader:
         waiting: Future[list[_ReadPhoto]] | None = None

@@ -17,7 +17,7 @@ from saywhere.models.eye.encoder import EyeLearner
 from saywhere.models.eye.features import KIND, PHOTOS, Quantiser
 from saywhere.models.folder import WEIGHTS
 from saywhere.store import Store, StoreWriter
-from saywhere.vision.eye import open_states
+from saywhere.vision.eye_states import open_states
 from saywhere.vision.runtime import F32, fast_precision
 
 _BATCH = 16

@@ -23,7 +23,7 @@ from saywhere.language.embed import MiniLM, open_token_encoder
 from saywhere.learn import train_to_end
 from saywhere.learn.recipe import Recipe, parse_recipe
 from saywhere.models.answerer.network import AnswerNet
-from saywhere.models.eye.features import AUXILIARY, CAPTIONS, CAPTIONS_KIND
+from saywhere.models.eye.features import AUXILIARY, CAPTIONS, CAPTIONS_KIND, KIND, PHOTOS
 from saywhere.models.patchioner.matching import Matcher, windows_of
 from saywhere.models.patchioner.matching_task import (
     QUERY_START,
@@ -49,14 +49,16 @@ _PHOTOS_TOGETHER = 256
 class MatchingScale:
     """steps, batch: of the training. rate, query_rate: of the network, and of the layers that read texts. query_layers:
     how many of the text encoder's layers learn to read texts that are to find photos; 0: none, which does as well, see
-    docs/log.md. bf16: compute in it,
-    which is three times faster on processors that have it."""
+    docs/log.md. statements: whether photos without captions teach, too. start: the folder of a part to begin with.
+    bf16: compute in it, which is three times faster on processors that have it."""
 
     steps: int = 2000
     batch: int = 256
     rate: float = 6e-4
     query_rate: float = 1e-4
     query_layers: int = 0
+    statements: bool = False
+    start: Path | None = None
     bf16: bool = True
     seed: int = 0
 
@@ -71,7 +73,7 @@ def build_matching(
 ) -> Path:
     """Write out/matching, a part of a model. features: what `saywhere build eye` wrote. eye: a trained one's folder.
     encoder: reads captions; the one that search will read texts with by default."""
-    see_windows(features, eye, out / WINDOWS, progress, bf16=scale.bf16)
+    see_windows(features, eye, out / WINDOWS, progress, bf16=scale.bf16, statements=scale.statements)
     if scale.query_layers:
         with torch.autocast("cpu", torch.bfloat16, enabled=scale.bf16):
             read_captions(features, out / QUERIES, encoder or open_token_encoder(), scale.query_layers, progress)
@@ -81,14 +83,22 @@ def build_matching(
     return out / PART
 
 
-def see_windows(features: Path, eye: Path, out: Path, progress: Progress, *, bf16: bool = True) -> int:
-    """Write windows of hidden states of all photos that people told of, or go on with it; how many were left out."""
+def see_windows(
+    features: Path, eye: Path, out: Path, progress: Progress, *, bf16: bool = True, statements: bool = False
+) -> int:
+    """Write windows of hidden states of all photos with captions, or go on with it; how many were left out. statements:
+    also of those of which questions and answers say something."""
 
     def row_of(_photo: str, seen: EyeStates) -> dict[str, Any]:
         windows, centres = windows_of(seen.states)
         return {"windows": windows.astype(np.float16), "centres": centres, "contrast": seen.contrast}
 
-    photos = [row.key for row in Store(features / CAPTIONS, CAPTIONS_KIND)]
+    fields = ("caption_vectors", "statement_vectors") if statements else ("caption_vectors",)
+    photos = [
+        row.key
+        for row in Store(features / PHOTOS, KIND)
+        if any(row[name] is not None and len(row[name]) for name in fields)
+    ]
     target = SeenStore(out, WINDOWS_KIND, WINDOWS_FIELDS, "seeing windows")
     return write_seen(features, eye, photos, target, row_of, progress, bf16=bf16)
 
@@ -101,15 +111,16 @@ def read_captions(features: Path, out: Path, encoder: MiniLM, layers: int, progr
     told = Store(features / CAPTIONS, CAPTIONS_KIND)
     about = {"encoder": encoder.fingerprint, "layers": layers}
     with StoreWriter(out / QUERY_TEXTS, QUERY_TEXTS_KIND, QUERY_TEXTS_FIELDS, about) as writer:
-        waiting = [row.key for row in told if row.key not in writer]
-        done = len(told) - len(waiting)
+        captioned = [row.key for row in told if row["captions"]]
+        waiting = [key for key in captioned if key not in writer]
+        done = len(captioned) - len(waiting)
         for first in range(0, len(waiting), _PHOTOS_TOGETHER):
             rows = [told.by_key(key) for key in waiting[first : first + _PHOTOS_TOGETHER]]
             states = iter(states_before(encoder, [text for row in rows for text in row["captions"]], start.config))
             for row in rows:
                 own = list(islice(states, len(row["captions"])))
                 writer.add(row.key, states=np.concatenate(own).astype(np.float16), tokens=[len(one) for one in own])
-            progress("reading captions", done + first + len(rows), len(told))
+            progress("reading captions", done + first + len(rows), len(captioned))
 
 
 def install_matching(part: Path, model: Path, encoder: MiniLM | None = None) -> None:
@@ -135,7 +146,9 @@ def matching_recipe(features: Path, prepared: Path, scale: MatchingScale) -> Rec
             "folder": str(features),
             "windows": str(prepared / WINDOWS),
             "auxiliary": (features / AUXILIARY).is_dir(),
+            "statements": scale.statements,
             **({"queries": str(prepared / QUERIES)} if scale.query_layers else {}),
+            **({} if scale.start is None else {"start": str(scale.start)}),
         },
         "train": {
             "steps": scale.steps,

@@ -3,16 +3,22 @@
 1. features   every photo through the frozen trunk, once (`eye_features`)
 2. eye        the eye, and a writer that attends to it, side by side; the writer begins as one that learnt from texts
 3. around     both go on, now also with what lies around things, which the eye has words for by then
-4. reward     if asked for, the writer is tuned by CIDEr less what it costs to name things that are not there
-5. model      both put into a copy of a model that has a memory, names of kinds and a writer of texts (`with_eye`)
-6. answers    if asked for, the part that answers questions (`answers`)
-7. referring  if asked for, the part that finds what expressions mean (`referring_part`)
-8. naming     if asked for, the part that says which kind a box shows (`naming`)
-Each stage leaves its files in the work folder and is not done again.
+4. pixels     if asked for, both go on from the photos themselves, and the trunk learns, too; then every photo is looked
+              at again with what the trunk has become
+5. reward     if asked for, the writer is tuned by CIDEr less what it costs to name things that are not there
+6. model      both put into a copy of a model that has a memory, names of kinds and a writer of texts (`with_eye`)
+7. text       if asked for, a writer that learns from text alone, for this eye (`text_writer`)
+8. matching   if asked for, the part that tells photos apart (`matching`)
+9. answers    if asked for, the part that answers questions (`answers`)
+10. referring if asked for, the part that finds what expressions mean (`referring_part`)
+11. naming    if asked for, the part that says which kind a box shows (`naming`)
+Each stage leaves its files in the work folder and is not done again. One may begin with an eye and a writer that learnt
+elsewhere, in place of stages 1 to 3.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -27,32 +33,39 @@ from saywhere.build.referring_part import build_referring, install_referring
 from saywhere.build.referring_training import TrainingConfig
 from saywhere.build.text_writer import TextWriterScale, build_text_writer, install_text_writer
 from saywhere.build.with_eye import build_with_eye
-from saywhere.core.errors import InvalidFile
+from saywhere.core.errors import InvalidFile, InvalidValue
 from saywhere.core.types import Progress
 from saywhere.language.embed import TextEncoder
 from saywhere.learn import train_to_end
 from saywhere.learn.recipe import Recipe, parse_recipe
+from saywhere.models.eye.encoder import EyeLearner
 from saywhere.models.patchioner.photo_writing import EYE_FOLDER, PhotoWriter
 from saywhere.models.patchioner.seer import open_eyes, open_seer
 from saywhere.models.patchioner.seer_config import read_config
 from saywhere.store import Store
-from saywhere.vision.eye import EyeConfig
+from saywhere.vision.eye import EyeConfig, EyeNet
 from saywhere.vision.runtime import Runtime
 
 WRITER = "looking"
+_FEATURES = "features"
 _TEXT_WRITER = "decoder"
 
 
 @dataclass(frozen=True, slots=True)
 class ModelSettings:
-    """steps, around_steps, reward_steps: of the three trainings; 0 for none.
+    """start: a folder with a writer and, in its eye/, its eye, as `saywhere export` leaves it, to begin with.
+    steps, around_steps, pixel_steps, reward_steps: of the four trainings; 0 for none, with a start the first two are
+    not made. tuned: of the trunk's blocks and rank, see `EyeSection`.
     text_steps, matching_steps, answer_steps, referring_epochs: of the writer that learns from text alone, and of the
     parts that tell photos apart, answer and find; 0 for none. naming: whether there is one that names boxes.
     batch, reward_batch: photos a step. precision: "fp32", or "bf16" where the processor has it. photos: at most, those
     with most labels first. eye: how the eye learns, see `EyeSection`."""
 
+    start: Path | None = None
     steps: int = 4000
     around_steps: int = 1800
+    pixel_steps: int = 0
+    tuned: tuple[int, int] = (6, 16)
     reward_steps: int = 0
     text_steps: int = 0
     matching_steps: int = 0
@@ -73,7 +86,8 @@ class ModelSettings:
 class FrozenParts:
     """What a model is built on and does not learn. trunk: of the eye, from pixels to hidden states and colours;
     trunk_about: what these depend on. detector: what finds the things that answers and matching read. auxiliary: what
-    looks a second time, for matching; None for a matching without it."""
+    looks a second time, for matching; None for a matching without it. open_tuned: gives the same of an eye that learnt
+    something of its trunk."""
 
     trunk: Runtime
     trunk_about: dict[str, Any]
@@ -81,6 +95,7 @@ class FrozenParts:
     detector: Finder
     config: EyeConfig
     auxiliary: Looker | None = None
+    open_tuned: Callable[[EyeNet], tuple[Runtime, dict[str, Any]]] | None = None
 
 
 def build_model(
@@ -94,19 +109,27 @@ def build_model(
 ) -> tuple[str, ...]:
     """Make the folder `out`; the photos that could not be read. base: the folder of the model that is copied."""
     _check_labels(store, settings)
-    features = work / "features"
-    trunk = (frozen.trunk, frozen.trunk_about)
-    made = build_eye_features(store, features, *trunk, frozen.text_encoder, frozen.config, progress, settings.photos)
+    learnt = settings.start or _learn_to_see(store, base, work, frozen, settings, progress)
+    if settings.pixel_steps:
+        labels = work / _FEATURES
+        if settings.start is not None:
+            labels = work / "labels"
+            _features(store, labels, (None, {}), frozen, settings, progress)
+        both = train_to_end(pixel_recipe(labels, store.folder, learnt, settings), work / "pixels", PhotoWriter)
+        learnt = work / "learnt-pixels"
+        both.save_pretrained(learnt)
+    seeing = EyeLearner.from_pretrained(learnt / EYE_FOLDER).eye
+    features = work / _FEATURES
+    if seeing.config.tuned_rank:
+        if frozen.open_tuned is None:
+            raise InvalidValue("the eye", "learnt something of its trunk, which cannot be opened here")
+        features = work / "features-tuned"
+        unreadable = _features(store, features, frozen.open_tuned(seeing), frozen, settings, progress)
+    else:
+        unreadable = _features(store, features, (frozen.trunk, frozen.trunk_about), frozen, settings, progress)
     find_things(store, features, frozen.detector, progress)
     if frozen.auxiliary is not None and settings.matching_steps:
         look_again(store, features, frozen.auxiliary, progress)
-    both = train_to_end(eye_recipe(features, base / _TEXT_WRITER, settings), work / "eye", PhotoWriter)
-    learnt = work / "learnt"
-    both.save_pretrained(learnt)
-    if settings.around_steps:
-        both = train_to_end(around_recipe(features, learnt, settings), work / "around", PhotoWriter)
-        learnt = work / "learnt-around"
-        both.save_pretrained(learnt)
     if settings.reward_steps:
         writer = train_to_end(reward_recipe(features, learnt, settings), work / "reward", PhotoWriter, "last")
         learnt = work / "rewarded"
@@ -132,6 +155,34 @@ def build_model(
         eyes = open_eyes(out, read_config(out), detector=frozen.detector)
         names = NamingScale(photos=settings.photos, seed=settings.seed)
         install_naming(build_naming(store, eyes, out, work / "naming", names, progress).part, out)
+    return unreadable
+
+
+def _learn_to_see(
+    store: Store, base: Path, work: Path, frozen: FrozenParts, settings: ModelSettings, progress: Progress
+) -> Path:
+    """The folder of a writer and its eye that learnt from what the frozen trunk gives."""
+    features = work / _FEATURES
+    _features(store, features, (frozen.trunk, frozen.trunk_about), frozen, settings, progress)
+    both = train_to_end(eye_recipe(features, base / _TEXT_WRITER, settings), work / "eye", PhotoWriter)
+    learnt = work / "learnt"
+    both.save_pretrained(learnt)
+    if settings.around_steps:
+        both = train_to_end(around_recipe(features, learnt, settings), work / "around", PhotoWriter)
+        learnt = work / "learnt-around"
+        both.save_pretrained(learnt)
+    return learnt
+
+
+def _features(
+    store: Store,
+    out: Path,
+    trunk: tuple[Runtime | None, dict[str, Any]],
+    frozen: FrozenParts,
+    settings: ModelSettings,
+    progress: Progress,
+) -> tuple[str, ...]:
+    made = build_eye_features(store, out, *trunk, frozen.text_encoder, frozen.config, progress, settings.photos)
     return made.unreadable
 
 
@@ -160,6 +211,15 @@ def around_recipe(features: Path, learnt: Path, settings: ModelSettings) -> Reci
     model = {"captions": 4, "boxes": 5, "named": 0.25, "smoothing": 0.0, "surroundings": True, "eye": eye}
     data = {"folder": str(features), "eye": str(learnt / EYE_FOLDER), "decoder": str(learnt)}
     return _side_by_side("the eye, its writer and surroundings", model, data, settings.around_steps, settings)
+
+
+def pixel_recipe(labels: Path, photos: Path, learnt: Path, settings: ModelSettings) -> Recipe:
+    """recipes/eye-from-pixels.toml for these folders. learnt: a writer, with its eye."""
+    blocks, rank = settings.tuned
+    eye = dict(settings.eye) | {"surroundings": 0.4, "tuned_blocks": blocks, "tuned_rank": rank}
+    model = {"captions": 4, "boxes": 5, "named": 0.25, "smoothing": 0.0, "surroundings": True, "eye": eye}
+    data = {"folder": str(labels), "photos": str(photos), "eye": str(learnt / EYE_FOLDER), "decoder": str(learnt)}
+    return _side_by_side("the eye from pixels, its trunk too", model, data, settings.pixel_steps, settings)
 
 
 def _side_by_side(

@@ -95,7 +95,7 @@ def measure_gap(features: Path, eye: Path, progress: Progress) -> GapModel:
     for first in range(0, len(told), _BATCH):
         some = told[first : first + _BATCH]
         with torch.inference_mode():
-            seen.append(learner(torch.from_numpy(np.stack([photos[number].trunk_states for number in some]))).whole)
+            seen.append(learner(torch.from_numpy(np.stack([photos[number].inputs for number in some]))).whole)
         progress("measuring the gap", first + len(some), len(told))
     said = np.stack([_mean(photos.caption_vectors(number)) for number in told])
     images = torch.nn.functional.normalize(torch.cat(seen).float(), dim=-1).numpy()

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from saywhere.cli.console import err, out, stages
+
+if TYPE_CHECKING:
+    from saywhere.vision.eye import EyeNet
+    from saywhere.vision.runtime import Runtime
 
 _SHOWN = 20
 
@@ -24,30 +29,41 @@ def eye(
     precision: Annotated[
         str, typer.Option(help="Of arithmetic: f32, or bf16, twice as fast where the processor has it.")
     ] = "f32",
+    tuned: Annotated[
+        Path | None, typer.Option("--eye", help="Folder of a trained eye whose trunk was tuned; look with that.")
+    ] = None,
+    labels_only: Annotated[
+        bool, typer.Option("--labels-only", help="Look at nothing: labels alone, for an eye that learns from pixels.")
+    ] = False,
 ) -> None:
     """Look at every photo of a COCO store once, with the trunk of the eye, for `saywhere train recipes/eye.toml`; and
     with the detector and the second look, for answers and for what tells photos apart.
 
     A thousand photos take 180 MB. After an interruption the same command goes on.
     """
+    if labels_only and tuned is not None:
+        raise typer.BadParameter("looks at photos, --labels-only at none", param_hint="--eye")
     import torch
 
     from saywhere.build.eye_auxiliary import look_again
     from saywhere.build.eye_features import build_eye_features
     from saywhere.build.eye_things import find_things
     from saywhere.language.embed import open_text_encoder
+    from saywhere.models.eye.encoder import EyeLearner
     from saywhere.store import Store
     from saywhere.vision.auxiliary import open_auxiliary
     from saywhere.vision.detector import open_detector
     from saywhere.vision.eye import EyeConfig, open_trunk
 
     photos, config = Store(store), EyeConfig()
-    trunk, about = open_trunk(config, runtime, precision)
+    learnt = None if tuned is None else EyeLearner.from_pretrained(tuned).eye
+    trunk, about = (None, {}) if labels_only else open_trunk(config, runtime, precision, learnt)
     half = torch.autocast("cpu", torch.bfloat16, enabled=precision == "bf16")
     with half, stages() as progress:
         made = build_eye_features(photos, output, trunk, about, open_text_encoder(), config, progress, limit)
-        find_things(photos, output, open_detector(), progress)
-        look_again(photos, output, open_auxiliary(runtime, precision), progress)
+        if not labels_only:
+            find_things(photos, output, open_detector(), progress)
+            look_again(photos, output, open_auxiliary(runtime, precision), progress)
     for key in made.unreadable[:_SHOWN]:
         err.print(f"left out {key}: its bytes are no picture", markup=False, style="yellow")
     out.print(f"{output}: {made.rows:,} photos, {len(made.unreadable):,} left out", markup=False)
@@ -82,6 +98,11 @@ def matching(
     query_layers: Annotated[
         int, typer.Option(min=0, max=5, help="Layers of the text encoder that learn to read texts beside it.")
     ] = 0,
+    statements: Annotated[
+        bool,
+        typer.Option("--statements", help="Learn from photos without captions, too: by what questions say of them."),
+    ] = False,
+    start: Annotated[Path | None, typer.Option(help="Folder of such a part to begin with.")] = None,
     half: Annotated[bool, typer.Option("--bf16", help="Compute in bf16, where the processor has it.")] = False,
     seed: Annotated[int, typer.Option(help="Random seed of the training.")] = 0,
     install: Annotated[
@@ -97,7 +118,7 @@ def matching(
     from saywhere.models.patchioner.seer_config import EYE
 
     folder = loading.find(model).folder
-    scale = MatchingScale(steps, query_layers=query_layers, bf16=half, seed=seed)
+    scale = MatchingScale(steps, query_layers=query_layers, statements=statements, start=start, bf16=half, seed=seed)
     with stages() as progress:
         part = build_matching(features, folder / EYE, output, scale, progress)
     if install:
@@ -143,8 +164,15 @@ def model(
     base: Annotated[
         str, typer.Option(help="The model whose memory is kept, and whose text-only writer is begun with.")
     ] = "saywhere-base",
+    start: Annotated[
+        Path | None,
+        typer.Option(help="Begin with a writer and the eye in its folder, as `saywhere export` leaves them."),
+    ] = None,
     steps: Annotated[int, typer.Option(min=1, help="Training steps of the eye and its writer.")] = 4000,
     around_steps: Annotated[int, typer.Option(min=0, help="Further steps, with surroundings such as sky.")] = 1800,
+    pixel_steps: Annotated[
+        int, typer.Option(min=0, help="Further steps from the photos themselves, in which the trunk learns, too.")
+    ] = 2800,
     reward_steps: Annotated[int, typer.Option(min=0, help="Training steps of the writer by reward, if any.")] = 1000,
     text_steps: Annotated[
         int, typer.Option(min=0, help="Training steps of the writer that learns from text alone; 0: as in BASE.")
@@ -177,8 +205,10 @@ def model(
 
     config, folder = EyeConfig(), loading.find(base).folder
     settings = ModelSettings(
+        start=start,
         steps=steps,
         around_steps=around_steps,
+        pixel_steps=pixel_steps,
         reward_steps=reward_steps,
         text_steps=text_steps,
         matching_steps=matching_steps,
@@ -189,13 +219,22 @@ def model(
         precision="bf16" if half else "fp32",
         seed=seed,
     )
-    trunk, about = open_trunk(config, precision="bf16" if half else "f32")
+    precision = "bf16" if half else "f32"
+    trunk, about = open_trunk(config, precision=precision)
     with torch.autocast("cpu", torch.bfloat16, enabled=half), stages() as progress:
-        auxiliary = open_auxiliary(precision="bf16" if half else "f32") if matching_steps else None
-        frozen = FrozenParts(trunk, about, open_text_encoder(), open_detector(), config, auxiliary)
+        auxiliary = open_auxiliary(precision=precision) if matching_steps else None
+        tuned = partial(_tuned_trunk, precision)
+        frozen = FrozenParts(trunk, about, open_text_encoder(), open_detector(), config, auxiliary, tuned)
         left_out = build_model(Store(store), folder, output, work, frozen, settings, progress)
     for key in left_out[:_SHOWN]:
         err.print(f"left out {key}: its bytes are no picture", markup=False, style="yellow")
     out.print(f"{output}: measure it with `saywhere reproduce card --model {output}`", markup=False)
     if left_out:
         raise typer.Exit(1)
+
+
+def _tuned_trunk(precision: str, eye: EyeNet) -> tuple[Runtime, dict[str, Any]]:
+    from saywhere.vision.eye import open_trunk
+
+    run, about = open_trunk(eye.config, precision=precision, tuned=eye)
+    return run, dict(about)

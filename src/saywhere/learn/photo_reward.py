@@ -89,7 +89,7 @@ class PhotoRewardTask(PhotoWriterTask):
         """The policy gradient's loss and that of what boxes are called; the mean reward."""
         writer, samples = writer_of(model), self._reward.samples
         with torch.no_grad():
-            seen = writer.eye(batch.likely.trunk_states)
+            seen = writer.eye(batch.likely.inputs)
         vectors = unit(seen.whole.float()).repeat_interleave(samples, dim=0)
         photo_states = PhotoStates(seen.states, seen.states.new_ones(len(vectors), seen.states.shape[1] - 1))
         temperature = self._reward.sample_temperature

@@ -105,7 +105,7 @@ class _Job:
         self._recipe, self._out_dir, self._processes, self._stack = recipe, out_dir, processes, stack
         self._checkpoints = out_dir / "checkpoints"
         self._task: Task = make_task(recipe)
-        self._about = provenance(recipe, self._task.fingerprint())
+        self._about = {**provenance(recipe, self._task.fingerprint()), "processes": processes.size}
         self._loggers: list[Logger] = []
         self._notes: list[str] = []
         same = json.dumps([self._about["recipe"], self._about["data_fingerprint"]])
@@ -178,6 +178,13 @@ class _Job:
             raise InvalidValue(
                 "the recipe", f"is not that of the run to resume: {listed}", "choose another output folder"
             )
+        # Checkpoints of earlier versions do not say.
+        before, now = saved.get("processes", self._processes.size), self._processes.size
+        if before != now:
+            self._notes.append(
+                f"the number of processes was {before} and is {now}: from here on the run is equal but for rounding to "
+                "one that never stopped, no longer bit for bit"
+            )
 
     def open_loggers(self, trainer: Trainer, on_event: Callable[[Event], None] | None, console: Console | None) -> None:
         """Start telling; on the first process only."""
@@ -211,9 +218,8 @@ class _Job:
         step = trainer.state.step
         parameters = sum(parameter.numel() for parameter in trainer.learner.model.parameters())
         if self._processes.is_main:
-            machine = {"device": str(self._processes.device), "processes": self._processes.size}
-            threads = {"threads": torch.get_num_threads()}
-            write_json(self._out_dir / "run.json", {**self._about, **machine, **threads, "parameters": parameters})
+            machine = {"device": str(self._processes.device), "threads": torch.get_num_threads()}
+            write_json(self._out_dir / "run.json", {**self._about, **machine, "parameters": parameters})
         for note in self._notes:
             self._emit(Note(step=step, message=note))
         start = f"resumed {found.name}" if found is not None else "started"

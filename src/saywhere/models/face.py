@@ -12,7 +12,7 @@ refuse with one error, `MissingSkill`.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from os import PathLike
 from pathlib import Path
@@ -96,18 +96,21 @@ class Answer:
     text: str
     probability: float
     ranked: tuple[tuple[str, float], ...]
-    attention: NDArray[np.float32]
+    attention: NDArray[np.float32] = field(repr=False)
     unknown: tuple[str, ...] = ()
     unread: tuple[str, ...] = ()
     reason: str = ""
+
+    def __str__(self) -> str:
+        return self.text
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Spoken:
     """What a model says in a conversation.
 
-    text: its words. regions: traces, boxes and masks that it points out. forgotten: how many of the earliest turns it
-    had to leave out, because there is room for so much only. lost: what of its answer was malformed.
+    text: its words. regions: traces, boxes and masks that it points out. forgotten: how many of the earliest messages,
+    of both sides, it had to leave out, because there is room for so much only. lost: what of its answer was malformed.
     """
 
     text: str
@@ -251,6 +254,11 @@ class Look:
         from saywhere.models.region_features import view_regions
 
         return view_regions(self.view)
+
+    @cached_property
+    def region_set(self) -> RegionFeatures:
+        """The regions that other networks learn to read; `places`, unless a network of the model's own has these."""
+        return self.places
 
     def _refuse(self, skill: str) -> NoReturn:
         raise missing_skill(self.model.name, skill)

@@ -41,16 +41,18 @@ class EncoderEye:
 
 
 class ModelEye:
-    """The places of another model's looks."""
+    """The regions that another model's looks give for other networks. as_places: or those of its own answers, which
+    networks learnt from once."""
 
-    def __init__(self, model: Model) -> None:
-        self.model = model
+    def __init__(self, model: Model, *, as_places: bool = False) -> None:
+        self.model, self.as_places = model, as_places
 
     def look(self, photo: Image.Image) -> View:
         return self.model.look(photo).view
 
     def regions(self, view: View) -> RegionFeatures:
-        return self.model.see(view).places
+        look = self.model.see(view)
+        return look.places if self.as_places else look.region_set
 
 
 def open_eye(source: RegionSource | None, folder: str | Path) -> RegionEye:
@@ -63,7 +65,7 @@ def open_eye(source: RegionSource | None, folder: str | Path) -> RegionEye:
     if source.model:
         from saywhere.models.registry import open_model, seer_of
 
-        return ModelEye(open_model(seer_of(source.model, folder)))
+        return ModelEye(open_model(seer_of(source.model, folder)), as_places=not source.region_set)
     return EncoderEye(reopened(source))
 
 

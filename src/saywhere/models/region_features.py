@@ -91,7 +91,8 @@ def stored_source(store: Store) -> RegionSource | None:
     """Where the regions of a store come from, as far as it says."""
     if store.kind == VIEWS:
         return RegionSource(encoder=store.about["encoder"])
-    about = store.about.get("regions", {name: store.about[name] for name in ("model",) if name in store.about})
+    told = {name: store.about[name] for name in ("model", "region_set") if name in store.about}
+    about = store.about.get("regions", told)
     return msgspec.convert(about, RegionSource) if about else None
 
 

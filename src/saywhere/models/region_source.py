@@ -1,7 +1,8 @@
 """Where the regions that a network learnt from came from, kept beside its weights, so that photos can be read so again.
 
 regions.json    {"encoder": {…}}   an encoder's patches, as `saywhere look` keeps them: the encoder's fingerprint
-                {"model": NAME}    the places that a model's looks give
+                {"model": NAME, "region_set": …}   the regions that a model's looks give for other networks; without a
+                                   set, as it was once, the places that the model's own answers are made from
                 {"file": NAME}     a file of features that others made: no photo can be read so
 """
 
@@ -17,15 +18,22 @@ from saywhere.atomic import write_atomic
 from saywhere.core.errors import InvalidFile
 from saywhere.models.folder import SOURCE
 
+REGION_SET = "whole, things and windows"
+"""What a seer's `Look.region_set` holds. Whoever changes that changes this name, so that files are not mixed."""
 _ENCODER = re.compile(r"(\d+_)?encoder")
 
 
 class RegionSource(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
-    """One of the three is given."""
+    """One of encoder, model and file is given. region_set: of a model, "" or REGION_SET."""
 
     encoder: dict[str, str | int] = {}
     model: str = ""
     file: str = ""
+    region_set: str = ""
+
+    def __post_init__(self) -> None:
+        if self.region_set not in ("", REGION_SET):
+            raise ValueError(f"no model gives regions that are {self.region_set!r}")
 
     @property
     def encoder_names(self) -> list[str]:

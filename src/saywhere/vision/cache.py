@@ -124,6 +124,8 @@ class CachedEncoder(Encoder):
             arrays["attention"] = view.attention
         if view.states is not None:
             arrays["states"] = view.states
+        if view.auxiliary is not None:
+            arrays["auxiliary"] = view.auxiliary
         if view.proposals is not None:
             arrays |= {"proposal_boxes": view.proposals.boxes_xyxy, "proposal_scores": view.proposals.scores}
         with write_atomic(path) as file:
@@ -162,4 +164,5 @@ def _unpacked(content: bytes, fingerprint: dict[str, str | int]) -> View:
         proposals = None
         if "proposal_boxes" in stored:
             proposals = Proposals(stored["proposal_boxes"], stored["proposal_scores"], facts.kinds)
-        return View(*seen, facts.found, stored.get("states"), stored["contrast"], facts.present, proposals)
+        states, auxiliary = stored.get("states"), stored.get("auxiliary")
+        return View(*seen, facts.found, states, stored["contrast"], facts.present, proposals, auxiliary)

@@ -8,8 +8,9 @@ scales: every patch is cut into 2 × 2 cells, whose vectors and boxes differ fro
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+import hashlib
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -17,11 +18,12 @@ import torch
 from numpy.typing import NDArray
 from PIL import Image
 from torch import Tensor, nn
+from torch.func import functional_call
 from torch.nn import functional
 
 from saywhere.assets import cache_folder, find
 from saywhere.core import Frame, InvalidValue
-from saywhere.vision.focus import MEAN_RGB, SPREAD_RGB, FocusNet, VitBlock, open_focus
+from saywhere.vision.focus import MEAN_RGB, SPREAD_RGB, VIT_WIDEN, FocusNet, VitBlock, open_focus
 from saywhere.vision.focus import NAME as TRUNK
 from saywhere.vision.photo import PhotoLike, read_photo
 from saywhere.vision.runtime import F32, Runtime, open_runtime
@@ -32,6 +34,7 @@ _COLOURS = 3
 _BOX_NUMBERS = 5
 """Four reaches and whether there is a thing."""
 _FIRST_REACH, _FIRST_THING, _FIRST_KIND = 1.0, -4.0, -3.0
+_TUNED_MATRICES = ("query", "key", "value", "out", "widen", "narrow")
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +44,8 @@ class EyeConfig:
     size, heads: of the trunk's blocks and of the learnt ones. layers: of learnt blocks. text_size: numbers in a text's
     vector. tap: the trunk's last block, from 0, whose hidden states are read. input_px: the side of the square that a
     photo becomes. patch_px: of one patch. cuts: cells along each side of a patch. cell_size: numbers from which a
-    cell's vector and box are made. kinds: of things whose presence in the photo is told.
+    cell's vector and box are made. kinds: of things whose presence in the photo is told. tuned_blocks: of the trunk,
+    the last ones, to whose matrices something was added that was learnt; tuned_rank: of what is added.
     """
 
     size: int = 384
@@ -54,12 +58,18 @@ class EyeConfig:
     cuts: int = 2
     cell_size: int = 128
     kinds: int = 80
+    tuned_blocks: int = 0
+    tuned_rank: int = 0
 
     def __post_init__(self) -> None:
         numbers = (self.size, self.heads, self.layers, self.text_size, self.input_px, self.cuts, self.cell_size)
-        uneven = self.size % self.heads or self.input_px % max(self.patch_px, 1) or self.patch_px % max(self.cuts, 1)
-        if min(*numbers, self.patch_px, self.kinds) < 1 or uneven or self.tap < 0:
+        possible = min(*numbers, self.patch_px, self.kinds) >= 1 and self.tap >= 0
+        if not possible or self.size % self.heads or self.input_px % self.patch_px or self.patch_px % self.cuts:
             raise InvalidValue("EyeConfig", f"needs numbers of at least 1 that divide each other, not {self}")
+        if not 0 <= self.tuned_blocks <= self.tap + 1 or self.tuned_rank < 0:
+            raise InvalidValue(
+                "EyeConfig", f"cannot tune {self.tuned_blocks} of {self.tap + 1} blocks by {self.tuned_rank}"
+            )
 
     @property
     def grid(self) -> int:
@@ -124,6 +134,7 @@ class EyeNet(nn.Module):
         self.whole, self.contrast = (_two_layers(2 * size, 2 * size, config.text_size) for _ in range(2))
         self.kinds = _two_layers(2 * size, size, config.kinds)
         self.saliency = _two_layers(size, size // 4, 1)
+        self.tuning = TrunkTuning(config)
         # At first cells are as their patch, and colours add nothing, so that learning starts from what the trunk's own
         # blocks would see.
         for weight in (self.colours.weight, self.colours.bias, self.cell.weight, self.box.weight):
@@ -155,6 +166,41 @@ class EyeNet(nn.Module):
         )
 
 
+class TrunkTuning(nn.Module):
+    """What was learnt of the trunk: for each matrix of its last blocks a product of two thin ones, to be added to it
+    (LoRA, Hu et al. 2021). At first it is nothing."""
+
+    def __init__(self, config: EyeConfig) -> None:
+        super().__init__()
+        size, rank = config.size, config.tuned_rank
+        blocks = range(config.tap + 1 - config.tuned_blocks, config.tap + 1) if rank else ()
+        shapes = {
+            f"blocks.{number}.{matrix}.weight": (VIT_WIDEN * size if matrix == "widen" else size, size)
+            if matrix != "narrow"
+            else (size, VIT_WIDEN * size)
+            for number in blocks
+            for matrix in _TUNED_MATRICES
+        }
+        self.names = tuple(shapes)
+        self.down = nn.ParameterList(nn.Parameter(torch.empty(rank, into)) for _, into in shapes.values())
+        self.up = nn.ParameterList(nn.Parameter(torch.empty(out, rank)) for out, _ in shapes.values())
+        for down, up in zip(self.down, self.up, strict=True):
+            nn.init.normal_(down, std=down.shape[1] ** -0.5)
+            nn.init.zeros_(up)
+
+    def added(self) -> dict[str, Tensor]:
+        """By the name of a `TrunkNet`'s matrix."""
+        products = (up @ down for up, down in zip(self.up, self.down, strict=True))
+        return dict(zip(self.names, products, strict=True))
+
+    def digest(self) -> str:
+        """SHA-256 of what was learnt."""
+        numbers = hashlib.sha256()
+        for value in self.parameters():
+            numbers.update(value.detach().cpu().numpy().tobytes())
+        return numbers.hexdigest()
+
+
 class TrunkNet(nn.Module):
     """The first blocks of a FocusNet: hidden states, and the colours of cells beside them."""
 
@@ -175,12 +221,16 @@ class TrunkNet(nn.Module):
         self.register_buffer("mean", 255 * torch.tensor(MEAN_RGB)[:, None, None])
         self.register_buffer("spread", 255 * torch.tensor(SPREAD_RGB)[:, None, None])
 
-    def forward(self, pixels: Tensor) -> Tensor:
-        """(B, input_px, input_px, 3) 8-bit RGB → (B, 1 + n, tapped_size)."""
+    def forward(self, pixels: Tensor, rows: Tensor | None = None) -> Tensor:
+        """(B, input_px, input_px, 3) 8-bit RGB → (B, 1 + n, tapped_size). rows: (B, kept), the patches that are read,
+        if not all; then (B, 1 + kept, tapped_size)."""
         photo = (pixels.permute(0, 3, 1, 2).float() - self.mean) / self.spread
         x = self.embed(photo).flatten(2).transpose(1, 2) + self.positions
         x = torch.cat([self.first.expand(x.shape[0], -1, -1), x], dim=1)
-        return torch.cat([self.blocks(x), self._colours(photo)], dim=-1)
+        colours = self._colours(photo)
+        if rows is not None:
+            x, colours = kept_patches(x, rows), kept_patches(colours, rows)
+        return torch.cat([self.blocks(x), colours], dim=-1)
 
     def _colours(self, photo: Tensor) -> Tensor:
         """(B, 1 + n, 3 * c) the mean colour of each cell of a patch, row by row; first the mean over all patches."""
@@ -189,6 +239,37 @@ class TrunkNet(nn.Module):
         cut = cells.reshape(-1, _COLOURS, self.grid, self.cuts, self.grid, self.cuts).permute(0, 2, 4, 3, 5, 1)
         patches = cut.reshape(-1, self.grid**2, _COLOURS * self.cuts**2)
         return torch.cat([patches.mean(dim=1, keepdim=True), patches], dim=1)
+
+
+def kept_patches(states: Tensor, rows: Tensor) -> Tensor:
+    """(B, 1 + n, size) → (B, 1 + kept, size): the whole, and these patches of each photo. rows: (B, kept)."""
+    photo = torch.arange(len(rows), device=rows.device)[:, None]
+    return torch.cat([states[:, :1], states[:, 1:][photo, rows]], dim=1)
+
+
+def tuned_states(trunk: TrunkNet, tuning: TrunkTuning, pixels: Tensor, rows: Tensor | None = None) -> Tensor:
+    """What the trunk gives with what is added to its matrices, so that this can be learnt; see `TrunkNet.forward`."""
+    weights = {name: trunk.get_parameter(name) + added for name, added in tuning.added().items()}
+    states: Tensor = functional_call(trunk, weights, (pixels, rows))
+    return states
+
+
+@torch.no_grad()
+def tuned_trunk(network: FocusNet, eye: EyeNet) -> TrunkNet:
+    """The trunk of an eye, at rest: what the eye learnt of it is added to the network's own matrices."""
+    trunk = TrunkNet(network, eye.config)
+    for name, added in eye.tuning.added().items():
+        trunk.get_parameter(name).add_(added)
+    return trunk
+
+
+def ready_to_tune(eye: EyeNet, blocks: int, rank: int) -> EyeNet:
+    """The same eye with something to be learnt of the trunk's last blocks, if it has nothing yet."""
+    if eye.config.tuned_rank:
+        return eye
+    wider = EyeNet(replace(eye.config, tuned_blocks=blocks, tuned_rank=rank))
+    wider.load_state_dict(eye.state_dict(), strict=False)
+    return wider
 
 
 class Eye(nn.Module):
@@ -282,39 +363,24 @@ class EyeEncoder:
         return np.stack([np.asarray(image) for image in resized])
 
 
-def open_trunk(config: EyeConfig, kind: str = "", precision: str = F32) -> tuple[Runtime, dict[str, str | int]]:
-    """The frozen trunk, fetched if it is not there, and what its hidden states depend on. kind, precision: see
-    `open_runtime`."""
+def open_trunk(
+    config: EyeConfig, kind: str = "", precision: str = F32, tuned: EyeNet | None = None
+) -> tuple[Runtime, dict[str, str | int]]:
+    """The trunk at rest, fetched if it is not there, and what its hidden states depend on. kind, precision: see
+    `open_runtime`. tuned: an eye, perhaps one that has learnt something of its trunk."""
     sha256 = find(TRUNK).files[0].stored_sha256
     about: dict[str, str | int] = {"trunk": TRUNK, "weights_sha256": sha256, "input_px": config.input_px}
+    if tuned is not None and tuned.config.tuned_rank:
+        about["tuning_sha256"] = tuned.tuning.digest()
     example = torch.zeros(1, config.input_px, config.input_px, 3, dtype=torch.uint8)
 
     def trunk() -> TrunkNet:
-        return TrunkNet(open_focus().network, config)
+        network = open_focus().network
+        return TrunkNet(network, config) if tuned is None else tuned_trunk(network, tuned)
 
-    run = open_runtime(trunk, f"trunk {sha256} {config}", example, cache_folder() / "compiled", kind, precision)
+    key = " ".join(str(value) for value in about.values())
+    run = open_runtime(trunk, f"trunk {key} {config}", example, cache_folder() / "compiled", kind, precision)
     return run, about | {"tap": config.tap, "precision": precision}
-
-
-class _StatesNet(nn.Module):
-    """An eye as far as other networks read it."""
-
-    def __init__(self, eye: EyeNet) -> None:
-        super().__init__()
-        self.eye = eye
-
-    def forward(self, trunk_states: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        seen = self.eye(trunk_states)
-        return seen.whole, seen.contrast, seen.states
-
-
-def open_states(
-    make: Callable[[], EyeNet], weights_sha256: str, example: Tensor, kind: str = "", precision: str = F32
-) -> Runtime:
-    """From what the trunk gave to `Seen.whole`, `.contrast` and `.states`: all that networks read which stand on an
-    eye. make: gives the eye of these weights. example, kind, precision: see `open_runtime`."""
-    key = f"states {weights_sha256}"
-    return open_runtime(lambda: _StatesNet(make()), key, example, cache_folder() / "compiled", kind, precision)
 
 
 def _two_layers(size: int, between: int, out: int) -> nn.Sequential:

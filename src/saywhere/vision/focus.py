@@ -31,7 +31,8 @@ INPUT_PX = 224
 MEAN_RGB, SPREAD_RGB = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 
 _EPSILON = 1e-6
-_WIDEN = 4
+VIT_WIDEN = 4
+"""Times the size, inside a block."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +63,7 @@ class VitBlock(nn.Module):
         self.heads = heads
         self.norm1, self.norm2 = nn.LayerNorm(size, _EPSILON), nn.LayerNorm(size, _EPSILON)
         self.query, self.key, self.value, self.out = (nn.Linear(size, size) for _ in range(4))
-        self.widen, self.narrow = nn.Linear(size, _WIDEN * size), nn.Linear(_WIDEN * size, size)
+        self.widen, self.narrow = nn.Linear(size, VIT_WIDEN * size), nn.Linear(VIT_WIDEN * size, size)
         self.scale1, self.scale2 = nn.Parameter(torch.ones(size)), nn.Parameter(torch.ones(size))
 
     def forward(self, x: Tensor) -> Tensor:

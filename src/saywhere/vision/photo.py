@@ -34,7 +34,8 @@ _FORMATS = ("JPEG", "PNG", "WEBP", "GIF", "BMP", "TIFF", "PPM")
 _DAMAGE = (OSError, SyntaxError, ValueError, EOFError, IndexError, TypeError, struct.error, zlib.error)
 _MOVING = ("GIF", "WEBP", "PNG")
 _HEIC_HEAD, _HEIC_BRANDS = 12, (b"heic", b"heix", b"hevc", b"heim", b"heis", b"mif1", b"msf1")
-_HEIC_HINT = (
+HEIC = "is HEIC, as phones take photos; it is not read here"
+HEIC_HINT = (
     "save it as JPEG: on an iPhone share it as “most compatible”, on a computer `heif-convert photo.heic photo.jpg` "
     "(libheif) or any photo viewer does it"
 )
@@ -112,8 +113,8 @@ def _decoded(source: Path | io.BytesIO | Image.Image) -> tuple[Image.Image, int]
     except Image.DecompressionBombError as error:
         raise _Refused(f"has more than {MOST_PIXELS // 10**6} million pixels", "shrink it first") from error
     except UnidentifiedImageError as error:
-        if _is_heic(source):
-            raise _Refused("is HEIC, as phones take photos; it is not read here", _HEIC_HINT) from error
+        if is_heic(_head(source)):
+            raise _Refused(HEIC, HEIC_HINT) from error
         raise _Refused("is not an image", f"known kinds: {', '.join(_FORMATS)}") from error
     except FileNotFoundError as error:
         raise _Refused("was not found") from error
@@ -123,14 +124,16 @@ def _decoded(source: Path | io.BytesIO | Image.Image) -> tuple[Image.Image, int]
         raise _Refused(f"cannot be read: {getattr(error, 'strerror', None) or error}") from error
 
 
-def _is_heic(source: Path | io.BytesIO | Image.Image) -> bool:
-    if isinstance(source, Image.Image):
-        return False
+def _head(source: Path | io.BytesIO | Image.Image) -> bytes:
+    """How a file begins."""
     if isinstance(source, Path):
         with source.open("rb") as file:
-            head = file.read(_HEIC_HEAD)
-    else:
-        head = source.getvalue()[:_HEIC_HEAD]
+            return file.read(_HEIC_HEAD)
+    return source.getvalue()[:_HEIC_HEAD] if isinstance(source, io.BytesIO) else b""
+
+
+def is_heic(head: bytes) -> bool:
+    """Whether a file that begins so is HEIC."""
     return head[4:8] == b"ftyp" and head[8:12] in _HEIC_BRANDS
 
 

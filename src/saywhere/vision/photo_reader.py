@@ -39,6 +39,15 @@ class _NoAnswer(Exception):
         super().__init__()
 
 
+class NoReader(RuntimeError):
+    """What reads photos could not be started. Not a SaywhereError: no photo is to blame, and the work must end."""
+
+    def __init__(self, module: str, ended: int | None) -> None:
+        self.module, self.ended = module, ended
+        how = f"did not start within {_START_S:g} s" if ended is None else f"ended at its start (exit code {ended})"
+        super().__init__(f"what reads photos {how}: {sys.executable} -m {module}")
+
+
 class PhotoReader:
     """timeout_s: for one photo. module: what is run; it calls `serve`."""
 
@@ -50,11 +59,12 @@ class PhotoReader:
         self.timeout_s, self.module = timeout_s, module
 
     def read(self, photo: bytes | str | Path) -> Image.Image:
-        """A photo as `read_photo` gives it, RGB and upright; InvalidValue or InvalidFile if it cannot be read."""
+        """A photo as `read_photo` gives it, RGB and upright; InvalidValue or InvalidFile if it cannot be read, NoReader
+        if none can."""
         is_path = not isinstance(photo, bytes)
         asked = os.fsencode(photo) if isinstance(photo, str | Path) else photo
+        process = self._started()
         try:
-            process = self._started()
             _send(_pipe(process.stdin), _PATH if is_path else _CONTENT, asked)
             kind, first, second, content = self._answer(process, self.timeout_s)
         except (_NoAnswer, BrokenPipeError) as error:
@@ -84,7 +94,11 @@ class PhotoReader:
             command, pipe = [sys.executable, "-m", self.module], subprocess.PIPE
             # Of its own session: Ctrl-C is for the one that started it, with which it ends.
             self._process = subprocess.Popen(command, stdin=pipe, stdout=pipe, bufsize=0, start_new_session=True)
-            self._answer(self._process, _START_S)
+            try:
+                self._answer(self._process, _START_S)
+            except _NoAnswer as error:
+                self.close()
+                raise NoReader(self.module, error.ended) from error
         return self._process
 
     def _trouble(self, error: Exception) -> InvalidValue:

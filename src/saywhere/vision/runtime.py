@@ -135,6 +135,8 @@ def _by_openvino(convert: Callable[[Any], Any], key: str, cache: Path, precision
     core = openvino.Core()
     how = {"INFERENCE_PRECISION_HINT": BF16 if precision == BF16 else F32}
     how |= {"DYNAMIC_QUANTIZATION_GROUP_SIZE": str(_GROUP)} if precision == INT8 else {}
+    # By itself it takes every core, whatever a worker among others was told.
+    how |= {"INFERENCE_NUM_THREADS": str(allowed_threads())}
     compiled: Any = core.compile_model(core.read_model(stored), "CPU", how)
 
     def run(inputs: NDArray[Any]) -> tuple[NDArray[np.float32], ...]:
@@ -142,6 +144,14 @@ def _by_openvino(convert: Callable[[Any], Any], key: str, cache: Path, precision
         return tuple(np.array(out) for out in compiled(inputs).values())
 
     return run
+
+
+def allowed_threads() -> int:
+    """Threads to compute with: as many as torch takes, and no more than $OMP_NUM_THREADS, which a worker may have been
+    told after torch was imported."""
+    told = os.environ.get("OMP_NUM_THREADS", "").partition(",")[0].strip()
+    threads = torch.get_num_threads()
+    return min(threads, int(told)) if told.isdecimal() and int(told) else threads
 
 
 def _of_torch(network: nn.Module, example: Tensor) -> Any:

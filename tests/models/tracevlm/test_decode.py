@@ -13,9 +13,10 @@ from hypothesis import strategies as st
 from saywhere.core import Box, InvalidValue, Trace
 from saywhere.models.search import GenerationConfig
 from saywhere.models.tracevlm.batch import collate
-from saywhere.models.tracevlm.decode import AnswerSteps, AnswerText, parse, segment, write
-from saywhere.models.tracevlm.examples import answered, asked
+from saywhere.models.tracevlm.decode import AnswerSteps, segment, write
+from saywhere.models.tracevlm.examples import SegmentTarget, answered, asked
 from saywhere.models.tracevlm.network import TraceVLM
+from saywhere.models.tracevlm.parsing import AnswerText, parse
 from saywhere.models.tracevlm.qwen import SEGMENT_TOKENS, VisualFeatures
 from saywhere.models.tracevlm.trajectory import Trajectory
 from tests.models.tracevlm import small
@@ -35,6 +36,8 @@ SCRAPS = (
     "<|box_start|>",
     "<|box_end|>",
     "< TRAJ >",
+    "2:",
+    "9:",
 )
 
 
@@ -88,8 +91,8 @@ def test_masks_are_cut_out_for_every_six_tokens(model: TraceVLM) -> None:
     seen = look(model)
     rows, cols, _ = seen.patches[0].shape
     masks = segment(model, seen, TALKS[0], [*words, *six, *words, *six])
-    assert masks.shape == (2, 4 * rows, 4 * cols)
-    assert segment(model, seen, TALKS[0]).shape == (1, 4 * rows, 4 * cols)
+    assert [mask.shape for mask in masks] == [(4 * rows, 4 * cols)] * 2
+    assert [mask.shape for mask in segment(model, seen, TALKS[0])] == [(4 * rows, 4 * cols)]
     with pytest.raises(InvalidValue, match="cuts nothing out"):
         segment(model, seen, TALKS[0], words)
 
@@ -103,7 +106,21 @@ def test_frames_are_told_and_cut_out_one_by_one(model: TraceVLM) -> None:
     assert write(model, seen, [talk, talk], how)[1].tokens == write(model, seen, [talk], how)[0].tokens
     for number, patches in enumerate(seen.patches):
         rows, cols, _ = patches.shape
-        assert segment(model, seen, talk, image=number).shape == (1, 4 * rows, 4 * cols)
+        assert [mask.shape for mask in segment(model, seen, talk, images=[number])] == [(4 * rows, 4 * cols)]
+    said, _ = model.reader.parts([SegmentTarget(image=1), " and ", SegmentTarget()])
+    found = parse(model.reader.text(said), images=2)
+    both = segment(model, seen, talk, said, found.segments)
+    assert [mask.shape for mask in both] == [tuple(4 * n for n in seen.patches[image].shape[:2]) for image in (1, 0)]
+
+
+def test_masks_see_the_turns_that_the_answer_saw(model: TraceVLM) -> None:
+    seen, talk = look(model), [*TALKS[0], answered("a cup"), *TALKS[1]]
+    said, _ = model.reader.parts([SegmentTarget()])
+    whole = segment(model, seen, talk, said)
+    alone = segment(model, seen, TALKS[1], said)
+    forgotten = segment(model, seen, talk, said, forgotten=2)
+    torch.testing.assert_close(forgotten, alone)
+    assert not torch.allclose(whole[0], alone[0])
 
 
 def test_masks_are_those_that_training_compares(model: TraceVLM) -> None:
@@ -113,28 +130,37 @@ def test_masks_are_those_that_training_compares(model: TraceVLM) -> None:
     with torch.no_grad():
         states, seen, points = model.states(read)
         learnt = model.masks(states, read, seen, points)[0].logits
-    torch.testing.assert_close(segment(model, look(model), one.turns[:1], answer), learnt, atol=1e-5, rtol=1e-4)
+    masks = torch.stack(segment(model, look(model), one.turns[:1], answer))
+    torch.testing.assert_close(masks, learnt, atol=1e-5, rtol=1e-4)
 
 
-@given(st.lists(st.sampled_from((*SCRAPS, *SEGMENT_TOKENS)) | st.text(max_size=5), max_size=30).map("".join))
-def test_whatever_a_model_says_is_read(text: str) -> None:
-    found = parse(text)
+@given(
+    st.lists(st.sampled_from((*SCRAPS, *SEGMENT_TOKENS)) | st.text(max_size=5), max_size=30).map("".join),
+    st.integers(1, 3),
+)
+def test_whatever_a_model_says_is_read(text: str, images: int) -> None:
+    found = parse(text, images)
     for piece in found.pieces:
         if piece.trace is not None:
             assert ((piece.trace.xy > 0) & (piece.trace.xy < 1)).all()
         assert "traj>" not in piece.words.replace(" ", "").lower() or "<" not in piece.words
-    assert found.segments <= text.count(SEGMENT_TOKENS[0])
+    assert len(found.segments) <= text.count(SEGMENT_TOKENS[0])
+    assert max(found.segments, default=0) < images
+    assert all(max(part.frames) < images for part in found.parts if isinstance(part, Trajectory))
     assert all(0 < number < 1 for box in found.boxes for number in box.xyxy)
 
 
-@given(st.lists(st.sampled_from([*SCRAPS, *SEGMENT_TOKENS, "<", ">", " ", "x < y", "\ufffd"])).map("".join))
-def test_words_that_are_heard_letter_by_letter_are_those_of_the_answer(raw: str) -> None:
+@given(
+    st.lists(st.sampled_from([*SCRAPS, *SEGMENT_TOKENS, "<", ">", " ", "x < y", "\ufffd", "2:"])).map("".join),
+    st.integers(1, 2),
+)
+def test_words_that_are_heard_letter_by_letter_are_those_of_the_answer(raw: str, images: int) -> None:
     heard: list[str] = []
-    text = AnswerText(heard.append)
+    text = AnswerText(heard.append, images)
     for end in range(len(raw)):
         text.write(raw[:end])
-    text.end(parse(raw).text)
-    assert "".join(heard) == parse(raw).text
+    text.end(parse(raw, images).text)
+    assert "".join(heard) == parse(raw, images).text
 
 
 def test_an_answer_is_heard_while_it_is_written(model: TraceVLM) -> None:
@@ -164,7 +190,8 @@ def test_a_trajectory_comes_back_within_half_a_bin(points: list[tuple[float, flo
         ("a <traj></traj> b <traj>one</traj>", "trajectory 2: no points"),
         ("<|box_start|>(1,2)<|box_end|>", "box 1: no two corners"),
         ("<|box_start|>(5,5),(5,9)<|box_end|>", "box 1: no two corners"),
-        ("".join(SEGMENT_TOKENS[:4]), "1 masks without all of their 6 tokens"),
+        ("".join(SEGMENT_TOKENS[:4]), "1 mask without all of its 6 tokens"),
+        ("".join((*SEGMENT_TOKENS[:4], *SEGMENT_TOKENS[:2], *SEGMENT_TOKENS)), "2 masks without all of their 6 tokens"),
     ],
 )
 def test_what_is_lost_is_said(text: str, lost: str) -> None:
@@ -175,4 +202,26 @@ def test_boxes_and_masks_are_found_and_left_out_of_the_words() -> None:
     found = parse(f"a cup <|box_start|>(100,200),(300,400)<|box_end|> and {SEGMENT}{SEGMENT} a cat<|im_end|>")
     assert found.text == "a cup and a cat"
     assert found.boxes == (Box(0.1005, 0.2005, 0.3005, 0.4005),)
-    assert (found.segments, found.lost) == (2, ())
+    assert (found.segments, found.lost) == ((0, 0), ())
+    assert found.parts == ("a cup", *found.boxes, "and", SegmentTarget(), SegmentTarget(), "a cat")
+
+
+def test_of_several_images_a_number_says_which_one_something_is_on() -> None:
+    said = f"it 1:<traj>(1,2)</traj>2:<traj>(3,4),(5,6)</traj> and 2:{SEGMENT}{SEGMENT} at 9:<traj>(7,8)</traj>"
+    found = parse(said, images=2)
+    first, last = (part for part in found.parts if isinstance(part, Trajectory))
+    assert (first.frames, last.frames) == ((0, 1, 1), (0,))
+    assert (found.text, found.segments) == ("it and at", (1, 0))
+    assert found.lost == ("image 9: there are 2",)
+    assert [piece.words for piece in found.pieces] == ["it", "", "and at"]
+    assert parse("at 9:<traj>(7,8)</traj>").text == "at 9:", "of one image nothing has a number"
+
+
+def test_what_is_on_other_frames_is_read_as_it_was_written(model: TraceVLM) -> None:
+    drawn = Trajectory(Trace([(0.1005, 0.2005, 0.0), (0.5005, 0.5005, 1.0), (0.9005, 0.3005, 2.0)]), (0, 1, 1))
+    parts = ("it goes", drawn, "to", SegmentTarget(image=1), SegmentTarget(), "there")
+    found = parse(model.reader.text(model.reader.parts(parts)[0]), images=2)
+    assert model.reader.parts(found.parts)[0] == model.reader.parts(parts)[0]
+    assert [part if isinstance(part, str | SegmentTarget) else part.frames for part in found.parts] == [
+        *("it goes", (0, 1, 1), "to", SegmentTarget(image=1), SegmentTarget(), "there")
+    ]

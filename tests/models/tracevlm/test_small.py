@@ -11,9 +11,10 @@ import torch
 from saywhere.core import Box, InvalidFile, InvalidValue, Trace
 from saywhere.models.search import GenerationConfig, Rules, search
 from saywhere.models.tracevlm.batch import InstructionBatch, collate_prepared
-from saywhere.models.tracevlm.decode import AnswerSteps, parse, write
+from saywhere.models.tracevlm.decode import AnswerSteps, write
 from saywhere.models.tracevlm.examples import Exchange, answered, asked
 from saywhere.models.tracevlm.objective import near_loss
+from saywhere.models.tracevlm.parsing import parse
 from saywhere.models.tracevlm.small_body import visible
 from saywhere.models.tracevlm.small_input import _shares
 from saywhere.models.tracevlm.small_model import SmallTraceVLM

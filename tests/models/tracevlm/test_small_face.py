@@ -74,7 +74,7 @@ def test_the_thing_that_is_found_is_the_likeliest_box(look: SmallTraceLook) -> N
     assert found is not None
     assert np.allclose(found.xyxy, boxes[int(together.argmax())].xyxy)
     bare = look.model.see(look.view.with_found([]))
-    assert bare.find_all(["a cup"]) == bare.draw(["a cup"])
+    assert bare.find_all(["a red cup", "a cup"]) == [*bare.draw(["a red cup"]), None]
 
 
 def test_where_things_of_the_kind_that_is_named_first_were_found_it_is_one_of_those(look: SmallTraceLook) -> None:
@@ -168,6 +168,16 @@ def test_who_is_asked_where_something_is_points_at_it(look: SmallTraceLook, aske
     assert talk.turns == [asked("box", what), answered(spoken.regions[0])]
     talk.say("what color is it?")
     assert len(talk.turns) == 4, "it is remembered in what follows"
+
+
+def test_a_kind_of_which_nothing_was_found_is_nowhere(look: SmallTraceLook) -> None:
+    assert look.find_all(["an elephant", "the dog"]) == [None, *look.find_all(["the dog"])]
+    assert look.grounded("elephants").boxes.located.tolist() == [False]
+    talk, heard = look.chat(), list[str]()
+    spoken = talk.stream("Where is the elephant?", None, heard.append)
+    assert (spoken.text, spoken.regions) == ("I do not see the elephant.", ())
+    assert "".join(heard) == spoken.text
+    assert talk.turns == [asked("box", "the elephant"), answered("I do not see the elephant.")]
 
 
 def test_other_questions_stay_what_they_are(look: SmallTraceLook) -> None:

@@ -15,11 +15,16 @@ from saywhere.learn import known_tasks, load_run, train
 from saywhere.learn.trained import export
 from saywhere.models.face import StreamingConversation
 from saywhere.models.search import GenerationConfig
-from saywhere.models.tracevlm.decode import parse
+from saywhere.models.tracevlm import decode
+from saywhere.models.tracevlm.decode import WrittenAnswer
+from saywhere.models.tracevlm.examples import SegmentTarget, answered, asked
 from saywhere.models.tracevlm.face import TraceVlmModel, told
 from saywhere.models.tracevlm.network import TraceVLM
+from saywhere.models.tracevlm.parsing import parse
+from saywhere.models.tracevlm.qwen import SEGMENT_TOKENS
 from saywhere.models.tracevlm.stages import STAGES, stage
 from saywhere.models.tracevlm.task import DataSection, ModelSection, TraceVlmTask
+from saywhere.models.tracevlm.trajectory import Trajectory
 from tests.models.tracevlm import small
 
 RECIPES = Path(__file__).resolve().parents[3] / "recipes"
@@ -107,6 +112,18 @@ def test_recipes_that_make_no_sense_are_refused(data: Path, model: dict[str, obj
         TraceVlmTask(msgspec.convert(model, ModelSection), DataSection(folder=data))
 
 
+def test_who_goes_on_with_another_context_keeps_it(tmp_path: Path, data: Path) -> None:
+    small.model().save_pretrained(tmp_path / "start")
+    section = ModelSection(start=str(tmp_path / "start"), context=300)
+    built = TraceVlmTask(section, DataSection(folder=data)).build(torch.Generator())
+    assert isinstance(built, TraceVLM)
+    assert (built.config.context, built.reader.context) == (300, 300)
+    section = ModelSection(start=str(tmp_path / "start"))
+    built = TraceVlmTask(section, DataSection(folder=data)).build(torch.Generator())
+    assert isinstance(built, TraceVLM)
+    assert built.config.context == small.CONFIG.context
+
+
 def test_losses_are_the_mean_over_words_and_masks(data: Path) -> None:
     task = TraceVlmTask(ModelSection(base=str(small.base()), **SMALL), DataSection(folder=data))  # type: ignore[arg-type]
     batch = task.collate(list(task.train_items()), torch.Generator())
@@ -189,6 +206,23 @@ def test_a_conversation_remembers_and_says_what_it_forgot(loaded: TraceVlmModel)
     finally:
         loaded.network.reader.context = whole
     assert len(talk.turns) == 6
+
+
+def test_what_was_cut_out_is_remembered_and_the_masks_see_what_the_answer_saw(
+    loaded: TraceVlmModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    look, asked_for = loaded.look(small.photo()), []
+    said = [*SEGMENT_TOKENS, "and", "<|box_start|>(1,2),(3,4)<|box_end|>", "<traj>(5,6)</traj>"]
+    tokens = tuple(loaded.network.reader.inputs.special[name] for name in SEGMENT_TOKENS)
+    monkeypatch.setattr(look, "write", lambda talks, hear: [WrittenAnswer(tokens, "".join(said), 0.0, True, 2)])
+    cut = decode.segment
+    monkeypatch.setattr(decode, "segment", lambda *given: asked_for.append(given[5]) or cut(*given))
+    talk = look.chat()
+    talk.turns = [asked("describe"), answered("a cup")]
+    talk.say("what is this?", Point(0.5, 0.5))
+    kept = talk.turns[-1].parts
+    assert [type(part) for part in kept] == [SegmentTarget, str, Box, Trajectory]
+    assert asked_for == [2]
 
 
 def test_words_and_trajectories_become_a_narrative() -> None:

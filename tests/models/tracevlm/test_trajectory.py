@@ -46,13 +46,38 @@ def scribble(count: int) -> Trace:
 def test_ten_thousand_points_become_few_with_both_ends_kept() -> None:
     trace = scribble(10_000)
     kept = key_points(trace, (640, 480))
-    assert len(kept) <= MOST_POINTS
+    assert 0.95 * MOST_POINTS <= len(kept) <= MOST_POINTS
     assert kept.points[[0, -1]].tolist() == trace.points[[0, -1]].tolist()
+
+
+@given(
+    st.integers(20, 400),
+    st.integers(4, 40),
+    st.sampled_from(["noise", "zigzag", "walk"]),
+    st.integers(0, 5),
+    st.lists(st.integers(1, 5), max_size=3),
+)
+def test_as_many_points_are_kept_as_there_may_be(
+    count: int, most: int, kind: str, seed: int, important: list[int]
+) -> None:
+    rng, times = np.random.default_rng(seed), np.linspace(0, 3, count)
+    walk = np.clip(0.5 + np.cumsum(rng.normal(0, 0.02, (count, 2)), axis=0), 0, 1)
+    zigzag = np.column_stack([times / 3, 0.4 + 0.2 * (np.arange(count) % 2)])
+    xy = {"noise": rng.random((count, 2)), "zigzag": zigzag, "walk": walk}[kind]
+    trace = Trace(np.column_stack([xy, times]))
+    phrases = [Phrase(i, i + 1.0, importance) for i, importance in enumerate(important)]
+    kept = key_points(trace, (640, 480), phrases, most)
+    unlimited = key_points(trace, (640, 480), phrases, count)
+    assert 0.95 * min(len(unlimited), most) <= len(kept) <= most
+    assert kept.points[[0, -1]].tolist() == trace.points[[0, -1]].tolist()
+    assert set(map(tuple, kept.points.tolist())) <= set(map(tuple, trace.points.tolist()))
 
 
 def test_many_strokes_become_few_points_too() -> None:
     strokes = [[(x, 0.5, 2 * i), (x, 0.6, 2 * i + 1)] for i, x in enumerate(np.linspace(0, 1, 400))]
-    assert len(key_points(Trace.from_segments(strokes), (640, 480))) == MOST_POINTS
+    kept = key_points(Trace.from_segments(strokes), (640, 480))
+    assert len(kept) == MOST_POINTS
+    assert len(kept.starts) > MOST_POINTS / 2, "they stay strokes"
 
 
 def test_important_phrases_keep_more_points() -> None:

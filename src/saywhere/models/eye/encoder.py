@@ -14,7 +14,7 @@ from saywhere.assets import cache_folder, find
 from saywhere.core import InvalidFile, InvalidValue
 from saywhere.models.folder import WEIGHTS, built, load_part, save_part
 from saywhere.provenance import sha256_of
-from saywhere.vision.eye import Eye, EyeConfig, EyeEncoder, EyeNet, Seen, TrunkNet
+from saywhere.vision.eye import Eye, EyeConfig, EyeEncoder, EyeNet, Seen, tuned_trunk
 from saywhere.vision.focus import NAME as TRUNK
 from saywhere.vision.focus import open_focus
 from saywhere.vision.runtime import looking_precision, open_runtime
@@ -65,6 +65,19 @@ class EyeLearner(nn.Module):
         scores: Tensor = self.word_scale.exp() * best / _WORD_SHARPNESS + self.word_bias
         return scores
 
+    @torch.no_grad()
+    def with_words(self, words: Mapping[str, Tensor], biases: Tensor) -> EyeLearner:
+        """The same eye for other words: those it knows already are as likely as they were, the others as `biases`, (W,)
+        logits, have it."""
+        named = dict(zip(self.names, self.name_vectors, strict=True))
+        other = EyeLearner(self.eye, named, words)
+        for name in ("box_scale", "dense_scale", "word_scale", "contrast_scale", "dense_bias"):
+            other.get_parameter(name).copy_(self.get_parameter(name))
+        known = dict(zip(self.words, self.word_bias, strict=True))
+        kept = [known.get(word, bias) for word, bias in zip(words, biases, strict=True)]
+        other.word_bias.copy_(torch.stack(kept) if kept else biases)
+        return other.train(self.training)
+
     def save_pretrained(self, folder: str | Path, *, half: bool = False, int8: bool = False) -> None:
         """Weights, shape, names and words into a folder. half, int8: see `save_part`; it loads as float32."""
         from saywhere.language.surroundings import kinds_by_word
@@ -83,6 +96,8 @@ class EyeLearner(nn.Module):
             texts = [tuple(part.config[name]) for name in ("names", "words")]
             learner = built(lambda: cls(EyeNet(config), *(_unread(some, config.text_size) for some in texts)), part)
             learner.around = tuple(part.config.get("around", ()))
+            if unknown := set(learner.around) - set(learner.words):
+                raise InvalidValue("around", f"has {min(map(str, unknown))!r}, which is none of its words")
         except (TypeError, KeyError, InvalidValue) as error:
             raise InvalidFile(part.folder, f"is not an eye: {error}") from error
         return learner.eval()
@@ -104,7 +119,7 @@ def open_eye(folder: str | Path = SHIPPED, kind: str = "", *, finds: bool = True
     example = torch.zeros(1, config.input_px, config.input_px, 3, dtype=torch.uint8)
 
     def eye() -> Eye:
-        return Eye(TrunkNet(open_focus().network, config), learner.eye)
+        return Eye(tuned_trunk(open_focus().network, learner.eye), learner.eye)
 
     run = open_runtime(eye, key, example, cache_folder() / "compiled", kind, precision)
     return EyeEncoder(run, config, digest, namer=namer_of(learner), precision=precision, finds=finds)

@@ -16,16 +16,19 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from PIL import Image
 
 from saywhere.core.errors import InvalidFile
 from saywhere.core.types import Floats32
 from saywhere.store import Row, Store, StoreWriter
+from saywhere.vision.photo import read_photo
 from saywhere.vision.things import NamedThings
 
 PHOTOS, NAMES, WORDS, CAPTION_WORDS, CAPTIONS = "photos", "names", "words", "said", "told"
@@ -39,6 +42,7 @@ FIELDS = {
     "boxes_xyxy": "float32",
     "classes": "int16",
     "caption_vectors": "float16",
+    "statement_vectors": "float16",
     "saliency": "float32",
     "split": "json",
 }
@@ -78,16 +82,19 @@ class Quantiser:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class EyeItem:
-    """One photo. trunk_states: (1 + n, size) float32. boxes_xyxy: (m, 4) fractions; classes: (m,) numbers of names.
+    """One photo. inputs: (1 + n, size) float32 that the frozen trunk gave; or, for an eye that learns from pixels,
+    (side, side, 3) 8-bit RGB. boxes_xyxy: (m, 4) fractions; classes: (m,) numbers of names.
 
-    caption_vectors: (k, d), k may be 0. saliency: (n,) summing to 1, or None where nobody's looks were recorded.
-    words: numbers of words in its captions, each as often as there are captions that have it.
+    caption_vectors: (k, d), k may be 0. statement_vectors: (j, d), what questions and their answers say of a photo
+    without captions. saliency: (n,) summing to 1, or None where nobody's looks were recorded. words: numbers of words
+    in its captions, each as often as there are captions that have it.
     """
 
-    trunk_states: Floats32
+    inputs: Floats32 | NDArray[np.uint8]
     boxes_xyxy: Floats32
     classes: NDArray[np.int64]
     caption_vectors: Floats32
+    statement_vectors: Floats32
     saliency: Floats32 | None
     words: NDArray[np.int64]
 
@@ -144,17 +151,32 @@ def write_captions(folder: Path, photos: Iterable[tuple[str, Sequence[str], Sequ
             writer.add(key, captions=captions, called=region_names)
 
 
-def photo_writer(folder: Path, quantiser: Quantiser, trunk: dict[str, Any]) -> StoreWriter:
-    """Where photos' rows go. trunk: what the hidden states depend on; a folder made with another is refused."""
-    return StoreWriter(folder / PHOTOS, KIND, FIELDS, {"quantiser": quantiser.to_dict(), "trunk": trunk})
+def photo_writer(folder: Path, quantiser: Quantiser | None, trunk: dict[str, Any]) -> StoreWriter:
+    """Where photos' rows go. quantiser: None where rows have labels alone. trunk: what the hidden states depend on; a
+    folder made with another is refused."""
+    kept = None if quantiser is None else quantiser.to_dict()
+    return StoreWriter(folder / PHOTOS, KIND, FIELDS, {"quantiser": kept, "trunk": trunk})
+
+
+class PhotoPixels:
+    """The photos of a COCO store as squares of pixels, by their keys; (side, side, 3) 8-bit RGB."""
+
+    def __init__(self, store: str | Path, side: int) -> None:
+        self._store, self._side = Store(Path(store)), side
+
+    def __call__(self, key: str) -> NDArray[np.uint8]:
+        image = read_photo(Image.open(BytesIO(self._store.by_key(key)["jpeg"])))
+        return np.asarray(image.resize((self._side, self._side), Image.Resampling.BICUBIC))
 
 
 class EyeFeatures:
     """The photos of a features folder that belong to one split, as items."""
 
-    def __init__(self, folder: str | Path, split: str) -> None:
-        self._store = Store(Path(folder) / PHOTOS, KIND)
-        self.quantiser = Quantiser.from_dict(self._store.about["quantiser"])
+    def __init__(self, folder: str | Path, split: str, pixels: PhotoPixels | None = None) -> None:
+        """pixels: gives the photos themselves instead of what the trunk gave of them."""
+        self._store, self._pixels = Store(Path(folder) / PHOTOS, KIND), pixels
+        kept = self._store.about["quantiser"]
+        self.quantiser = None if kept is None else Quantiser.from_dict(kept)
         names, words = (Store(Path(folder) / part, NAMES_KIND) for part in (NAMES, WORDS))
         self.names, self.words = (tuple(row.key for row in some) for some in (names, words))
         self.name_vectors = _vectors(names)
@@ -173,13 +195,25 @@ class EyeFeatures:
         row = self._store[self._rows[index]]
         saliency = row["saliency"]
         return EyeItem(
-            self.quantiser.to_floats(row["tapped"]),
+            self._inputs(row),
             np.array(row["boxes_xyxy"]).reshape(-1, 4),
             np.array(row["classes"], np.int64),
             self.caption_vectors(index),
+            self._vectors(row["statement_vectors"]),
             None if saliency is None else np.array(saliency, np.float32) / np.float32(max(np.sum(saliency), 1e-9)),
             self.caption_words(index),
         )
+
+    def _inputs(self, row: Row) -> Floats32 | NDArray[np.uint8]:
+        if self._pixels is not None:
+            return self._pixels(row.key)
+        if self.quantiser is None:
+            reason, advice = (
+                "has labels alone, not what the trunk gives",
+                "run `saywhere build eye` without --labels-only",
+            )
+            raise InvalidFile(self._store.folder, reason, advice)
+        return self.quantiser.to_floats(row["tapped"])
 
     def caption_words(self, index: int) -> NDArray[np.int64]:
         """Of one photo; see `EyeItem`."""
@@ -193,8 +227,16 @@ class EyeFeatures:
 
     def caption_vectors(self, index: int) -> Floats32:
         """(k, d) of one photo, without reading its hidden states."""
-        vectors = self._store[self._rows[index]]["caption_vectors"]
-        return np.array(vectors, np.float32).reshape(-1, self.name_vectors.shape[1])
+        return self._vectors(self._store[self._rows[index]]["caption_vectors"])
+
+    def sayings(self, index: int) -> Floats32:
+        """(k, d) of one photo's captions, or, where it has none, of what questions and answers say of it."""
+        row = self._store[self._rows[index]]
+        captions = self._vectors(row["caption_vectors"])
+        return captions if len(captions) else self._vectors(row["statement_vectors"])
+
+    def _vectors(self, stored: NDArray[np.float16] | None) -> Floats32:
+        return np.array(() if stored is None else stored, np.float32).reshape(-1, self.name_vectors.shape[1])
 
     @cached_property
     def every_caption(self) -> NDArray[np.float16]:

@@ -28,7 +28,7 @@ from saywhere.core import Frame
 from saywhere.core.types import Floats32
 from saywhere.models.eye.encoder import EyeLearner
 from saywhere.models.eye.features import EyeItem
-from saywhere.vision.eye import EyeConfig, Seen
+from saywhere.vision.eye import EyeConfig, Seen, kept_patches
 
 _LEAST_COVER = 0.5
 """A cell shows what covers half of it; of a small thing, the cells that it covers nearly as much as any."""
@@ -44,15 +44,16 @@ _LARGEST_REACH = 4.0
 class EyeBatch:
     """Photos and what is known of them: B photos of n patches with c cells each, M boxes, W words.
 
-    trunk_states: (B, 1 + n, size). cover: (M, n, c), how much of each box lies on each cell, summing to 1. classes:
-    (M,). photos: (M,), whose box it is. shown: (B, n, c, names), 1 where a class lies on a cell. central: (B, n, c),
-    how central the cell is in the smallest box around its centre, 0 … 1. reach: (B, n, c, 4), in cells, how far that
-    box reaches. captions: (K, d), one of each photo that has any; means: (K, d), of all its captions; words: (K, W),
-    how many of them have each word; captioned: (K,), whose. present: (P, names), 1 where the photo has such a thing;
-    boxed: (P,), whose. saliency: (S, n); looked_at: (S,), whose.
+    inputs: (B, 1 + n, size), or pixels; see `EyeItem`. cover: (M, n, c), how much of each box lies on each cell,
+    summing to 1. classes: (M,). photos: (M,), whose box it is. shown: (B, n, c, names), 1 where a class lies on a cell.
+    central: (B, n, c), how central the cell is in the smallest box around its centre, 0 … 1. reach: (B, n, c, 4), in
+    cells, how far that box reaches. captions: (T, d), one of each photo of which anything is said; told: (T,), which
+    photo that is. means: (K, d), of all captions of a photo; words: (K, W), how many of its captions say each word;
+    captioned: (K,), which photo that is. present: (P, names), 1 where a photo with boxes has such a thing; boxed: (P,),
+    whose. saliency: (S, n); looked_at: (S,), whose.
     """
 
-    trunk_states: Tensor
+    inputs: Tensor
     cover: Tensor
     classes: Tensor
     photos: Tensor
@@ -60,6 +61,7 @@ class EyeBatch:
     central: Tensor
     reach: Tensor
     captions: Tensor
+    told: Tensor
     means: Tensor
     words: Tensor
     captioned: Tensor
@@ -99,7 +101,9 @@ def collate(
         classes += [int(item.classes[i]) for i in order]
         photos += [number] * len(order)
     captioned = [number for number, item in enumerate(items) if len(item.caption_vectors)]
-    chosen = [int(torch.randint(len(items[i].caption_vectors), (), generator=generator)) for i in captioned]
+    sayings = [item.caption_vectors if len(item.caption_vectors) else item.statement_vectors for item in items]
+    told = [number for number, said in enumerate(sayings) if len(said)]
+    chosen = [int(torch.randint(len(sayings[i]), (), generator=generator)) for i in told]
     looked_at = [number for number, item in enumerate(items) if item.saliency is not None]
     boxed = [number for number, item in enumerate(items) if len(item.classes)]
     present = np.zeros((len(boxed), names), np.float32)
@@ -111,14 +115,15 @@ def collate(
         for word in items[number].words.tolist():
             word_counts[row, word] += 1
     return EyeBatch(
-        torch.from_numpy(np.stack([item.trunk_states for item in items])),
+        torch.from_numpy(np.stack([item.inputs for item in items])),
         _rows(cover, patches, cells),
         torch.tensor(classes, dtype=torch.long),
         torch.tensor(photos, dtype=torch.long),
         shown,
         torch.from_numpy(by_patch(central, config)),
         torch.from_numpy(by_patch(reach, config)),
-        _rows([items[i].caption_vectors[one] for i, one in zip(captioned, chosen, strict=True)], size),
+        _rows([sayings[i][one] for i, one in zip(told, chosen, strict=True)], size),
+        torch.tensor(told, dtype=torch.long),
         _rows([items[i].caption_vectors.mean(axis=0) for i in captioned], size),
         torch.from_numpy(word_counts),
         torch.tensor(captioned, dtype=torch.long),
@@ -150,7 +155,8 @@ def drawn_patches(photos: int, patches: int, kept: int, generator: torch.Generat
 
 
 def thinned(batch: EyeBatch, rows: Tensor) -> EyeBatch:
-    """The same photos with these of their patches, (B, kept); boxes none of whose patches are left are gone."""
+    """The same photos with these of their patches, (B, kept); boxes none of whose patches are left are gone. Pixels
+    stay: it is the trunk that reads some of the patches alone."""
     photo = torch.arange(len(rows), device=rows.device)[:, None]
     cover = batch.cover[torch.arange(len(batch.cover), device=rows.device)[:, None], rows[batch.photos]]
     left = cover.sum(dim=(1, 2))
@@ -158,7 +164,7 @@ def thinned(batch: EyeBatch, rows: Tensor) -> EyeBatch:
     saliency = batch.saliency.gather(1, rows[batch.looked_at])
     return replace(
         batch,
-        trunk_states=thinned_patches(batch.trunk_states, rows),
+        inputs=kept_patches(batch.inputs, rows) if batch.inputs.is_floating_point() else batch.inputs,
         cover=(cover / left.clamp(min=_TINY)[:, None, None])[seen],
         classes=batch.classes[seen],
         photos=batch.photos[seen],
@@ -167,12 +173,6 @@ def thinned(batch: EyeBatch, rows: Tensor) -> EyeBatch:
         reach=batch.reach[photo, rows],
         saliency=saliency / saliency.sum(dim=1, keepdim=True).clamp(min=_TINY),
     )
-
-
-def thinned_patches(trunk_states: Tensor, rows: Tensor) -> Tensor:
-    """(B, 1 + kept, size): the whole, and these patches of each photo."""
-    photo = torch.arange(len(rows), device=rows.device)[:, None]
-    return torch.cat([trunk_states[:, :1], trunk_states[:, 1:][photo, rows]], dim=1)
 
 
 def losses(
@@ -190,9 +190,10 @@ def losses(
             seen.kinds[batch.boxed].float(), batch.present, reduction="sum"
         )
         parts["kinds"] = there / (batch.present.sum() + 1)
-    if len(batch.captioned) > 1:
-        captioned = functional.normalize(seen.contrast[batch.captioned].float(), dim=-1)
-        parts["contrast"] = _contrast_loss(learner, captioned, batch.captions, others)
+    if len(batch.told) > 1:
+        told = functional.normalize(seen.contrast[batch.told].float(), dim=-1)
+        parts["contrast"] = _contrast_loss(learner, told, batch.captions, others)
+    if len(batch.captioned):
         parts["whole"] = 1 - functional.cosine_similarity(seen.whole[batch.captioned].float(), batch.means).mean()
         if learner.words:
             parts["words"] = _word_loss(learner, seen, batch)

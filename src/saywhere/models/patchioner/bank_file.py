@@ -37,7 +37,7 @@ _STEPS = ("steps", "query_steps")
 _LARGEST_HEADER = 2**24
 _HASHED_AT_ONCE = 2**22
 # Pages of the file beyond this many bytes are let go once they were used: a bank may be larger than the memory.
-_RESIDENT_BYTES = 512 * 2**20
+_RESIDENT_BYTES = 128 * 2**20
 
 
 class _Tensor(msgspec.Struct):
@@ -123,7 +123,7 @@ class Mapping16:
         self.rows: Halves = np.frombuffer(mapped, np.float16, shape[0] * shape[1], offset).reshape(shape)
 
     def let_go(self, first: int, stop: int) -> None:
-        """Rows first … stop are not needed now. The first half gigabyte of the file stays where it is."""
+        """Rows first … stop are not needed now. The first 128 MB of the file stay where they are."""
         start = max(_RESIDENT_BYTES, self._offset + first * self._row_bytes)
         start -= start % mmap.PAGESIZE
         end = self._offset + stop * self._row_bytes

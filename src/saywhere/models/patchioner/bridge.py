@@ -8,11 +8,10 @@ text. Before each look of the denoiser, in learning too, what it looks at is bro
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import ClassVar
 
 import numpy as np
 import torch
@@ -22,6 +21,7 @@ from torch.nn.functional import normalize
 
 from saywhere.core.errors import InvalidFile, InvalidValue, UnknownName
 from saywhere.core.types import Progress
+from saywhere.models.common.config import ShapeConfig
 from saywhere.models.folder import built, load_part, save_part
 from saywhere.models.patchioner.memory import Projected, checked_rows
 
@@ -37,7 +37,7 @@ _SLOWEST_TURN = 1e-4
 
 
 @dataclass(frozen=True, slots=True)
-class BridgeConfig:
+class BridgeConfig(ShapeConfig):
     """size: d, numbers per vector. width, blocks: of the denoiser. noise_steps: of the way into noise.
 
     schedule: how noise grows, "cosine" (Nichol & Dhariwal) or "linear" (Ho et al.).
@@ -48,14 +48,14 @@ class BridgeConfig:
     blocks: int = 4
     noise_steps: int = 1000
     schedule: str = "cosine"
+    family: ClassVar[str] = "bridge"
 
     def __post_init__(self) -> None:
-        for name in ("size", "width", "blocks", "noise_steps"):
-            value = getattr(self, name)
-            if not isinstance(value, int) or value < 1:
-                raise InvalidValue(f"bridge config {name}", f"is {value!r}, not a positive whole number")
+        ShapeConfig.__post_init__(self)
         if self.width % 2:
             raise InvalidValue("bridge config width", f"{self.width} is odd", "times need pairs of sine and cosine")
+        if not isinstance(self.schedule, str):
+            raise InvalidValue("bridge config schedule", f"is {self.schedule!r}, not a name")
         if self.schedule not in SCHEDULES:
             raise UnknownName("noise schedule", self.schedule, SCHEDULES)
 
@@ -151,12 +151,15 @@ class Bridge(nn.Module):
 
     def save(self, folder: str | Path) -> None:
         """Write it into a folder: model.safetensors and config.json."""
-        save_part(folder, _KIND, asdict(self.config), self.state_dict())
+        save_part(folder, _KIND, self.config.to_dict(), self.state_dict())
 
     @classmethod
     def load(cls, folder: str | Path) -> Bridge:
         part = load_part(folder, _KIND)
-        config = _config(part.config, part.folder)
+        try:
+            config = BridgeConfig.from_dict(part.config)
+        except (InvalidValue, UnknownName) as error:
+            raise InvalidFile(part.folder, str(error)) from error
         return built(lambda: cls(config), part).eval()
 
 
@@ -220,16 +223,6 @@ def _mean(values: ArrayLike, size: int) -> Tensor:
     if mean.shape != (size,) or not np.isfinite(mean).all():
         raise InvalidValue("image_mean", f"of shape {mean.shape} is not the mean of vectors of {size} numbers")
     return torch.from_numpy(mean)
-
-
-def _config(values: Mapping[str, Any], folder: Path) -> BridgeConfig:
-    known = BridgeConfig.__dataclass_fields__
-    if set(values) != set(known):
-        raise InvalidFile(folder, f"its config has the keys {sorted(values)}, not {sorted(known)}")
-    try:
-        return BridgeConfig(**values)
-    except (InvalidValue, UnknownName) as error:
-        raise InvalidFile(folder, str(error)) from error
 
 
 def _scaled(x: Tensor) -> Tensor:

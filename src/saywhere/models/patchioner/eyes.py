@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence, Set
+from collections.abc import Callable, Mapping, Sequence, Set
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -318,7 +318,7 @@ class EncoderEyes:
     alignment: None for an encoder whose vectors are those of texts already; see `saywhere.vision.eye`. detector, tags:
     what finds and names things, both or none. classes: what the encoder's own classifier calls things. blend: how loud
     names are. namer, weighting, matcher, naming: see `AlignedView`. auxiliary: opens what looks a second time, for a
-    matcher that reads that.
+    matcher that reads that. parts: what tells the weights of these parts and how they are used from others.
     """
 
     encoder: Encoder
@@ -332,10 +332,16 @@ class EncoderEyes:
     matcher: Callable[[], Matcher] | None = None
     auxiliary: Callable[[], Auxiliary] | None = None
     naming: Callable[[], BoxNaming] | None = None
+    parts: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if (self.detector is None) != (self.tags is None):
             raise InvalidValue("eyes", "a detector and tags for what it finds come together")
+
+    @property
+    def fingerprint(self) -> dict[str, str | int]:
+        """What vectors of photos, regions and texts depend on."""
+        return {**self.encoder.fingerprint, **self.parts}
 
     @property
     def size(self) -> int:

@@ -29,6 +29,12 @@ _MOST_FOUND = 40
 _SURELY_FOUND, _LIKELY_PRESENT = 0.08, 0.05
 # With a part that names boxes, eye and detector together need to believe in a kind no more than this.
 _MAY_BE_PRESENT = 0.02
+# How sure things must be to be among several.
+_SURELY_SEVERAL = 0.45
+_SEVERAL = 2
+_NUMBERS = {
+    word: number for number, word in enumerate(("two", "three", "four", "five", "six", "seven", "eight"), start=2)
+}
 # What large things gain, times the square root of their share of the photo: people mean the large one of several.
 _LARGE = 0.2
 # Nouns that mean the photo, and nouns that mean a place in it: no things.
@@ -65,12 +71,14 @@ class PhraseBox:
 
 @dataclass(frozen=True, slots=True)
 class NounPhrase:
-    """first, stop: its words. text: without articles, as it is looked for. place: "left", "top" … if it says so."""
+    """first, stop: its words. text: without articles, as it is looked for. place: "left", "top" … if it says so. count:
+    how many things it names; None for several of no said number."""
 
     first: int
     stop: int
     text: str
     place: str = ""
+    count: int | None = 1
 
 
 class Grounder:
@@ -103,6 +111,17 @@ class Grounder:
             return one.score + _LARGE * math.sqrt((x2 - x1) * (y2 - y1)) + self._bonus(one.box_xyxy, place)
 
         return self._thing(max(things, key=fits), vector)
+
+    def find_several(self, text: str, vector: Floats32, count: int | None) -> PhraseBox | None:
+        """Around all things of the kind that a phrase names, or the `count` surest; None if fewer than two are sure."""
+        named = classes_named(text)
+        sure = [one for one in self._seen.view.found if one.name in named and one.score >= _SURELY_SEVERAL]
+        several = sorted(sure, key=lambda one: -one.score)[:count]
+        if len(several) < _SEVERAL:
+            return None
+        left, top, right, bottom = np.transpose([one.box_xyxy for one in several])
+        around = (float(left.min()), float(top.min()), float(right.max()), float(bottom.max()))
+        return self._thing(replace(several[0], box_xyxy=around), vector)
 
     def _thing(self, one: Found, vector: Floats32) -> PhraseBox:
         return PhraseBox(one.box_xyxy, float(self._seen.vectors([Box(*one.box_xyxy)])[0] @ vector), one.name)
@@ -169,8 +188,16 @@ def noun_phrases(words: Sequence[str]) -> list[NounPhrase]:
         text = " ".join(token.text for token in named) or chunk.root.text
         first = int(np.searchsorted(starts, chunk.start_char, side="right")) - 1
         last = int(np.searchsorted(starts, chunk.end_char - 1, side="right")) - 1
-        phrases.append(NounPhrase(first, last + 1, text.lower(), _place_said(chunk)))
+        phrases.append(NounPhrase(first, last + 1, text.lower(), _place_said(chunk), _count_said(chunk)))
     return phrases
+
+
+def _count_said(chunk: Any) -> int | None:
+    """How many things a phrase names: "two dogs", "dogs", "a dog"."""
+    if "Plur" not in chunk.root.morph.get("Number"):
+        return 1
+    said = (_NUMBERS.get(token.lower_) for token in chunk if token.dep_ == "nummod")
+    return next((number for number in said if number), None)
 
 
 def _place_said(chunk: Any) -> str:

@@ -136,6 +136,13 @@ class SeerLook(Look):
 
         return places_for(self.seer.answerer, self.aligned)
 
+    @cached_property
+    def region_set(self) -> RegionFeatures:
+        """The whole, things and windows, each once, by vectors in the space of texts; see `answer_regions`."""
+        from saywhere.models.patchioner.answering import answer_regions
+
+        return answer_regions(self.aligned)
+
     def chat(self) -> SeerConversation:
         """A talk about the photo, which remembers what was pointed at."""
         from saywhere.models.patchioner.conversation import SeerConversation
@@ -230,7 +237,8 @@ class SeerLook(Look):
         placed = []
         for phrase, vector in zip(phrases, vectors, strict=True):
             said = f"{phrase.text} on the {phrase.place}" if phrase.place else phrase.text
-            best = self._find(phrase.text, vector, phrase.place, said)
+            several = None if phrase.count == 1 else self._grounder.find_several(phrase.text, vector, phrase.count)
+            best = several or self._find(phrase.text, vector, phrase.place, said)
             if best is not None:
                 placed.append((phrase, best))
         return spread(words, placed)

@@ -59,13 +59,21 @@ class MatchingData(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_o
     """[data]: folder: that `saywhere build eye` wrote. windows: what an eye saw of its photos, as `saywhere
     build matching` writes it. auxiliary: whether what a second look gave is read, too. queries: what the text encoder
     read of captions, and the network that goes on from there, if texts are to be read in a way of their own; the same
-    command writes it. validation: photos among which each is to be found, at most."""
+    command writes it. statements: whether photos without captions teach, too, by what questions and answers say of
+    them. start: the folder of such a part to begin with. validation: photos among which each is to be found, at most.
+    """
 
     folder: Path
     windows: Path
     auxiliary: bool = False
     queries: Path | None = None
+    statements: bool = False
+    start: Path | None = None
     validation: Annotated[int, Meta(ge=2)] = 500
+
+    def __post_init__(self) -> None:
+        if self.statements and self.queries is not None:
+            raise ValueError("statements were not read token by token: leave out statements or queries")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -105,15 +113,16 @@ class MatchBatch(Movable):
 
 
 class MatchItems(Sequence[MatchItem]):
-    """Photos of a split that have captions and were seen."""
+    """Photos of a split that were seen and have captions; those of "train", if asked for, or statements."""
 
     def __init__(self, data: MatchingData, split: str) -> None:
+        self._by_statements = data.statements and split == "train"
         self._features, self._windows = EyeFeatures(data.folder, split), Store(data.windows, WINDOWS_KIND)
         self._found = Store(data.folder / FOUND, FOUND_KIND)
         self._auxiliary = Store(data.folder / AUXILIARY, AUXILIARY_KIND) if data.auxiliary else None
         self._texts = None if data.queries is None else Store(data.queries / QUERY_TEXTS, QUERY_TEXTS_KIND)
         every = range(len(self._features))
-        self._rows = [i for i in every if self._features.key(i) in self._windows and self._count(i)]
+        self._rows = [i for i in every if self._features.key(i) in self._windows and len(self._texts_of(i))]
         if not self._rows:
             raise InvalidFile(data.windows, f"has no photo of the split {split!r} that people told of")
         parts = [self._features.fingerprint, self._windows.fingerprint, self._found.fingerprint]
@@ -133,7 +142,7 @@ class MatchItems(Sequence[MatchItem]):
             np.array(seen["contrast"], np.float32),
             self._second(key),
             found.named(self._features.name_vectors).surest(MOST_THINGS, LEAST_SCORE),
-            self._features.caption_vectors(row),
+            self._texts_of(row),
             self._read(key),
         )
 
@@ -148,8 +157,8 @@ class MatchItems(Sequence[MatchItem]):
             return np.zeros((1, 0), np.float32)
         return to_floats(self._auxiliary.by_key(key)["features"])
 
-    def _count(self, row: int) -> int:
-        return len(self._features.caption_vectors(row))
+    def _texts_of(self, row: int) -> Floats32:
+        return self._features.sayings(row) if self._by_statements else self._features.caption_vectors(row)
 
 
 class MatchTraining(nn.Module):
@@ -187,7 +196,12 @@ class MatchingTask:
         network = MatchNet(config)
         if start is not None and network.query is not None:
             network.query.load_state_dict(start.state_dict())
-        if network.second is not None:
+        if self._data.start is not None:
+            begun = Matcher.from_pretrained(self._data.start).network
+            if begun.config != config:
+                raise InvalidValue("[data] start", "is a network of another shape", "begin without one")
+            network.load_state_dict(begun.state_dict())
+        elif network.second is not None:
             some = range(0, len(self._train), max(1, len(self._train) // _SPREAD_PHOTOS))
             network.second.spread_as(torch.from_numpy(np.stack([self._train[i].auxiliary[0] for i in some])))
         return MatchTraining(network)

@@ -55,7 +55,7 @@ class NamingConfig:
     def __post_init__(self) -> None:
         if len(set(self.names)) != len(self.names) or len(self.names) < 2 or not all(self.names):
             raise InvalidValue("naming names", "are not at least two different names")
-        if not isinstance(self.width, int) or self.width < 1 or not 0 < self.sharpness < float("inf"):
+        if self.width < 1 or not 0 < self.sharpness < float("inf"):
             raise InvalidValue("naming width, sharpness", f"are {self.width}, {self.sharpness}, not above 0")
 
     def to_dict(self) -> dict[str, Any]:
@@ -68,9 +68,12 @@ class NamingConfig:
             raise InvalidValue("naming config", "does not say names, width and sharpness, and nothing else")
         if not all(isinstance(name, str) for name in names):
             raise InvalidValue("naming names", "are not texts")
-        if not isinstance(values["sharpness"], int | float):
-            raise InvalidValue("naming sharpness", f"is {values['sharpness']!r}, not a number")
-        return cls(tuple(names), values["width"], values["sharpness"])
+        width, sharpness = values["width"], values["sharpness"]
+        if isinstance(width, bool) or not isinstance(width, int):
+            raise InvalidValue("naming width", f"is {width!r}, not a whole number")
+        if isinstance(sharpness, bool) or not isinstance(sharpness, int | float):
+            raise InvalidValue("naming sharpness", f"is {sharpness!r}, not a number")
+        return cls(tuple(names), width, sharpness)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -4,7 +4,7 @@ batches of several texts a photo."""
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
@@ -20,8 +20,9 @@ from saywhere.core.types import Floats32
 from saywhere.language.surroundings import surroundings_in
 from saywhere.language.vocabulary import BEGIN_ID, END_ID, Vocabulary, plain_words
 from saywhere.models.common.batches import Movable, padded
-from saywhere.models.eye.features import CAPTIONS, CAPTIONS_KIND, EyeFeatures, EyeItem, RegionNames
+from saywhere.models.eye.features import CAPTIONS, CAPTIONS_KIND, EyeFeatures, EyeItem, PhotoPixels, RegionNames
 from saywhere.models.eye.objective import EyeBatch
+from saywhere.models.eye.variation import Variation, varied_photo
 from saywhere.store import Store
 
 WHOLE = -2
@@ -63,14 +64,15 @@ class PhotoTexts:
 class PhotoTextBatch(Movable):
     """B photos with k texts each, side by side.
 
-    trunk_states: (B, 1 + n, size). cells: (B * k, rows, cols), how much of a text's box lies on each cell; even for the
-    whole photo. is_whole: (B * k,). classes: (B * k,), which a detector would have named; −1 for none.
+    inputs: (B, 1 + n, size), or pixels; see `EyeItem`. cells: (B * k, rows, cols), how much of a text's box lies on
+    each cell; even for the whole photo. is_whole: (B * k,). classes: (B * k,), which a detector would have named; −1
+    for none.
     words: (B * k, t) ids with begin and end; padding alone where there is no text. known: what an eye that learns
     beside is taught. surroundings: (B,) the kind that the last text of each photo is about, whose cells are not known
     before the photo is seen; −1 for none.
     """
 
-    trunk_states: Tensor
+    inputs: Tensor
     cells: Tensor
     is_whole: Tensor
     classes: Tensor
@@ -80,13 +82,27 @@ class PhotoTextBatch(Movable):
 
 
 class PhotoTextItems:
-    """Photos of a features folder that people told of, as items."""
+    """Photos of a features folder that people told of, as items; or all whose boxes have names."""
 
-    def __init__(self, folder: Path, split: str, vocabulary: Vocabulary, most_words: int) -> None:
-        self._features, self._captions = EyeFeatures(folder, split), Store(folder / CAPTIONS, CAPTIONS_KIND)
+    def __init__(
+        self,
+        folder: Path,
+        split: str,
+        vocabulary: Vocabulary,
+        most_words: int,
+        pixels: PhotoPixels | None = None,
+        *,
+        captioned: bool = True,
+    ) -> None:
+        """pixels: see `EyeFeatures`. captioned: only photos with captions; else those come twice, the others once."""
+        self._features = EyeFeatures(folder, split, pixels)
+        self._captions = Store(folder / CAPTIONS, CAPTIONS_KIND)
         self._vocabulary, self._most_words = vocabulary, most_words
         self._kinds = {name: number for number, name in enumerate(self._features.names)}
-        self._rows = [i for i in range(len(self._features)) if self._features.key(i) in self._captions]
+        told = {row.key for row in self._captions if row["captions"]}
+        named = set() if captioned else {row.key for row in self._captions}
+        keys = [self._features.key(i) for i in range(len(self._features))]
+        self._rows = [i for among in (told, named) for i, key in enumerate(keys) if key in among]
         if not self._rows:
             raise InvalidFile(folder, f"has no photo of the split {split!r} that people told of")
         self.fingerprint = f"{self._features.fingerprint}-{self._captions.fingerprint}"
@@ -130,6 +146,20 @@ class PhotoTextItems:
         return list(ids)[: self._most_words]
 
 
+def varied(item: PhotoTexts, sided: Collection[int], generator: torch.Generator) -> PhotoTexts:
+    """A photo of pixels, cut and perhaps mirrored at random, with the names of those boxes that are left. sided: ids of
+    words that are wrong in the mirror."""
+    said = [*item.captions, *(name for one in item.region_names for name in one.names)]
+    variation = Variation.drawn(generator, may_mirror=not any(i in sided for ids in said for i in ids))
+    boxes_xyxy = np.array([one.box_xyxy for one in item.region_names], np.float32).reshape(-1, 4)
+    left, kept = variation.boxes(boxes_xyxy)
+    region_names = [
+        item.region_names[i]._replace(box_xyxy=(x1, y1, x2, y2))
+        for i, (x1, y1, x2, y2) in zip(kept.tolist(), left.tolist(), strict=True)
+    ]
+    return replace(item, photo=varied_photo(item.photo, variation), region_names=region_names)
+
+
 def with_surroundings(
     batch: PhotoTextBatch, shown: Tensor, rows: Tensor, kinds: Tensor, generator: torch.Generator
 ) -> PhotoTextBatch:
@@ -162,7 +192,7 @@ def text_batch_of(
     words = [np.array([BEGIN_ID, *ids, END_ID] if ids else [], np.int64) for ids in texts]
     longest = max(2, *(len(ids) for ids in words))
     return PhotoTextBatch(
-        torch.from_numpy(np.stack([item.photo.trunk_states for item in items])),
+        torch.from_numpy(np.stack([item.photo.inputs for item in items])),
         torch.from_numpy(np.stack(cells)),
         torch.tensor([kind == WHOLE for kind in kinds]),
         torch.tensor([max(kind, -1) for kind in kinds]),

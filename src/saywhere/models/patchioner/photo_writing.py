@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import ClassVar
 
@@ -19,6 +20,7 @@ from torch import Tensor, nn
 
 from saywhere.core.errors import InvalidValue
 from saywhere.models.eye.encoder import EyeLearner
+from saywhere.models.eye.features import PhotoPixels
 from saywhere.models.eye.objective import thinned
 from saywhere.models.eye.surroundings import surroundings_loss
 from saywhere.models.eye.task import EyeData, EyeSection, EyeTask, learner_of
@@ -36,6 +38,7 @@ from saywhere.models.patchioner.photo_texts import (
     drawn_evenly,
     one_of,
     text_batch_of,
+    varied,
     with_surroundings,
 )
 from saywhere.vision.eye import Seen
@@ -44,6 +47,9 @@ EYE_FOLDER = "eye"
 _VALIDATION_BATCH = 25
 _CAPTIONS_MEASURED = 2
 _BOXES_MEASURED = 2
+_EYE_MEASURED = 5
+_SIDES = ("left", "right")
+"""Words that are wrong in the mirror."""
 
 
 class PhotoWriterSection(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -76,9 +82,12 @@ class PhotoWriterSection(msgspec.Struct, frozen=True, forbid_unknown_fields=True
 
 class PhotoWriterData(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """[data]: a folder that `saywhere build eye` wrote. eye: the folder of an eye; needed if it stands still. decoder:
-    of a decoder to begin with, which may have learnt from texts alone. validation: photos, at most."""
+    of a decoder to begin with, which may have learnt from texts alone. validation: photos, at most; an eye that learns
+    beside is measured on five times as many. photos: a store that `saywhere build coco` wrote, for an eye whose trunk
+    learns from pixels."""
 
     folder: Path
+    photos: Path | None = None
     decoder: Path
     eye: Path | None = None
     validation: int = 200
@@ -107,11 +116,20 @@ class PhotoWriterTask:
         self._section, self._data = model, data
         start = PrefixDecoder.from_pretrained(data.decoder)
         self.vocabulary, self._start = start.vocabulary, start
+        measured = _EYE_MEASURED * data.validation
+        eye_data = EyeData(folder=data.folder, eye=data.eye, photos=data.photos, validation=measured)
+        self._eye_task = None if model.eye is None else EyeTask(model.eye, eye_data)
+        if self._eye_task is None and data.photos is not None:
+            raise InvalidValue("[data] photos", "are for an eye that learns", "add a table [model.eye]")
+        pixels = None
+        if self._eye_task is not None and data.photos is not None:
+            pixels = PhotoPixels(data.photos, self._eye_task.config.input_px)
         self._train, self._validation = (
-            PhotoTextItems(data.folder, split, start.vocabulary, start.config.max_words)
-            for split in ("train", "validation")
+            PhotoTextItems(
+                data.folder, split, start.vocabulary, start.config.max_words, pixels, captioned=not learnt_from
+            )
+            for split, learnt_from in (("train", model.eye is not None), ("validation", False))
         )
-        self._eye_task = None if model.eye is None else EyeTask(model.eye, EyeData(folder=data.folder))
 
     def build(self, generator: torch.Generator) -> nn.Module:
         eye = self._eye(generator)
@@ -124,23 +142,28 @@ class PhotoWriterTask:
         return PhotoWriter(eye, decoder)
 
     def _eye(self, generator: torch.Generator) -> EyeLearner:
-        if self._data.eye is not None:
-            return EyeLearner.from_pretrained(self._data.eye).requires_grad_(self._eye_task is not None)
-        if self._eye_task is None:
+        if self._eye_task is not None:
+            return learner_of(self._eye_task.build(generator))
+        if self._data.eye is None:
             raise InvalidValue(
                 "[data] eye", "is missing", "name one that stands still, or say in [model.eye] how it learns"
             )
-        return learner_of(self._eye_task.build(generator))
+        return EyeLearner.from_pretrained(self._data.eye).requires_grad_(requires_grad=False)
 
     def train_items(self) -> PhotoTextItems:
         return self._train
 
     def collate(self, items: Sequence[PhotoTexts], generator: torch.Generator) -> PhotoTextBatch:
+        if self._data.photos is not None and self._section.eye is not None and self._section.eye.augment:
+            items = [self._varied(item, generator) for item in items]
         around = [one_of(item.surroundings, generator) for item in items] if self._section.surroundings else None
         batch = self.text_batch(items, self._section.captions, self._section.boxes, generator, around)
         if self._eye_task is None:
             return batch
-        return replace(batch, known=self._eye_task.collate([item.photo for item in items], generator))
+        return replace(batch, known=self._eye_task.as_they_are([item.photo for item in items], generator))
+
+    def _varied(self, item: PhotoTexts, generator: torch.Generator) -> PhotoTexts:
+        return varied(item, {i for word in _SIDES for i in self.vocabulary.encode([word]).ids}, generator)
 
     def text_batch(
         self,
@@ -180,11 +203,11 @@ class PhotoWriterTask:
         rows = None
         if batch.known is None or self._eye_task is None:
             with torch.no_grad():
-                seen = writer.eye(batch.trunk_states)
+                seen = writer.eye(batch.inputs)
         else:
-            rows = self._eye_task.drawn_patches(len(batch.trunk_states), generator).to(batch.trunk_states.device)
+            rows = self._eye_task.drawn_patches(len(batch.inputs), generator).to(batch.inputs.device)
             thin = thinned(batch.known, rows)
-            seen = writer.eye(thin.trunk_states)
+            seen = self._eye_task.seen(writer.eye, thin.inputs, rows)
             parts = self._eye_task.eye_losses(writer.eye, seen, thin, generator)
             if batch.surroundings is not None:
                 with torch.no_grad():
@@ -215,9 +238,9 @@ class PhotoWriterTask:
             items = [self._validation[i] for i in range(first, min(first + _VALIDATION_BATCH, count))]
             for name, batch in (("loss", self._whole_batch(items)), ("box_loss", self._box_batch(items))):
                 moved = batch.to(next(writer.parameters()).device)
-                vectors, photo_states = seen_texts(
-                    writer.eye, writer.eye(moved.trunk_states), moved, self._section.loudness
-                )
+                looks = writer.eye if self._eye_task is None else partial(self._eye_task.seen, writer.eye)
+                seen = looks(moved.inputs)
+                vectors, photo_states = seen_texts(writer.eye, seen, moved, self._section.loudness)
                 pieces = int((moved.words[:, 1:] != 0).sum())
                 if pieces:
                     totals[name] += pieces * float(writer.decoder.loss(vectors, moved.words, None, 0, photo_states))
@@ -243,10 +266,11 @@ class PhotoWriterTask:
         cells = [box_cells(one.box_xyxy, side) for one in chosen]
         return text_batch_of(items, cells, [-1] * len(chosen), [one.names[0] for one in chosen])
 
-    @staticmethod
-    def _cell_grid(item: PhotoTexts) -> int:
+    def _cell_grid(self, item: PhotoTexts) -> int:
+        if self._eye_task is not None:
+            return self._eye_task.config.cell_grid
         # Patches are cut in two each way; see `EyeConfig.cuts`.
-        return 2 * math.isqrt(len(item.photo.trunk_states) - 1)
+        return 2 * math.isqrt(len(item.photo.inputs) - 1)
 
 
 def seen_texts(

@@ -45,6 +45,12 @@ class QueryConfig(ShapeConfig):
     family: ClassVar[str] = "query"
     may_be_zero: ClassVar[tuple[str, ...]] = ("layers",)
 
+    def __post_init__(self) -> None:
+        # Python makes slotted dataclasses anew, so that super() without arguments would miss this one.
+        ShapeConfig.__post_init__(self)
+        if self.size % self.heads:
+            raise InvalidValue("query config size", f"{self.size} does not divide into {self.heads} heads")
+
 
 class QueryNet(nn.Module):
     """What the layers before give of each token → a vector of the text."""

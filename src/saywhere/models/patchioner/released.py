@@ -31,6 +31,7 @@ HEADS = 4
 END = 49407
 """CLIP's end of a text."""
 _MOST_WORDS = 30
+_SHAPE = ("words", "places", "width", "layers", "heads", "vector_size")
 _NETWORK, _PREFIX = "decoder.", "clip_project.model.0."
 # Buffers and copies that a checkpoint may hold beside what is learnt.
 _NOT_LEARNT = (".attn.bias", ".attn.masked_bias", "lm_head.weight")
@@ -42,21 +43,17 @@ class ReleasedDecoder(nn.Module):
     def __init__(self, shape: Mapping[str, int], tokenizer: Any) -> None:
         super().__init__()
         transformers = require("transformers", needed_for="the published decoder", extra="models")
+        _check_shape(shape)
         self.shape, self.tokenizer = dict(shape), tokenizer
-        try:
-            config = transformers.GPT2Config(
-                vocab_size=shape["words"],
-                n_positions=shape["places"],
-                n_embd=shape["width"],
-                n_layer=shape["layers"],
-                n_head=shape["heads"],
-                bos_token_id=END,
-                eos_token_id=END,
-            )
-        except KeyError as error:
-            raise InvalidValue("published decoder", f"does not say its {error}") from error
-        if shape["width"] % shape["heads"]:
-            raise InvalidValue("published decoder", f"width {shape['width']} is not for {shape['heads']} heads")
+        config = transformers.GPT2Config(
+            vocab_size=shape["words"],
+            n_positions=shape["places"],
+            n_embd=shape["width"],
+            n_layer=shape["layers"],
+            n_head=shape["heads"],
+            bos_token_id=END,
+            eos_token_id=END,
+        )
         self.decoder = transformers.GPT2LMHeadModel(config)
         self.prefix = nn.Linear(shape["vector_size"], shape["width"])
         self.end = min(END, shape["words"] - 1)
@@ -145,6 +142,16 @@ class ReleasedDecoder(nn.Module):
         return model.eval()
 
 
+def _check_shape(shape: Mapping[str, int]) -> None:
+    for name in _SHAPE:
+        if name not in shape:
+            raise InvalidValue("published decoder", f"does not say its {name}")
+        if shape[name] < 1:
+            raise InvalidValue("published decoder", f"{name} is {shape[name]}, not a positive number")
+    if shape["width"] % shape["heads"]:
+        raise InvalidValue("published decoder", f"width {shape['width']} is not for {shape['heads']} heads")
+
+
 def read_released(path: str | Path) -> dict[str, Tensor]:
     """The tensors of a published file: safetensors, or .pt and .pth of plain tensors (`weights_only`)."""
     file = Path(path)
@@ -170,7 +177,10 @@ def open_clip_tokenizer(source: str | Path) -> Any:
 
 def _tokenizer(content: bytes) -> Any:
     tokenizers = require("tokenizers", needed_for="the published decoder", extra="models")
-    return tokenizers.Tokenizer.from_str(content.decode("utf-8"))
+    try:
+        return tokenizers.Tokenizer.from_str(content.decode("utf-8"))
+    except Exception as error:  # the library raises nothing more special
+        raise InvalidValue("tokenizer", f"cannot be read: {error}") from error
 
 
 class _ReleasedSteps(Steps):

@@ -12,6 +12,8 @@ look.scene()                                    # where the photo is taken, if t
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property, partial
@@ -21,6 +23,8 @@ from typing import TYPE_CHECKING, Any
 from PIL import Image
 
 from saywhere.assets import MOBILE_SAM, is_cached
+from saywhere.assets.checkpoint import CONFIG as PART
+from saywhere.assets.checkpoint import read_json
 from saywhere.core import InvalidFile, InvalidValue, UnknownName
 from saywhere.core.caption import SCENE
 from saywhere.core.types import Floats32
@@ -36,6 +40,7 @@ from saywhere.models.patchioner.tags import ClassNames, Tags
 from saywhere.models.patchioner.writers import Generation, MemoryWriter, RegionWriter, VectorWriter, reads_photos
 from saywhere.models.registry import embedded, open_answerer
 from saywhere.models.search import GenerationConfig, Writer
+from saywhere.provenance import sha256_of
 from saywhere.vision import Encoder, PhotoLike, View, read_photo
 
 if TYPE_CHECKING:
@@ -225,9 +230,7 @@ def open_seer(folder: str | Path, writer: str = "", *, eyes: Eyes | None = None)
 
 def open_decoder(folder: Path) -> Writer:
     """A decoder of ours, or of the published form, whichever is in a folder."""
-    from saywhere.assets.checkpoint import CONFIG, read_json
-
-    if read_json(folder / CONFIG).get("model") == RELEASED:
+    if read_json(folder / PART).get("model") == RELEASED:
         from saywhere.models.patchioner.released import ReleasedDecoder
 
         return ReleasedDecoder.from_pretrained(folder)
@@ -306,7 +309,8 @@ def open_eyes(folder: Path, config: SeerConfig, *, encoder: Encoder | None = Non
         blend = Blend(**config.blend)
         naming = cache(partial(_open_naming, folder / config.naming)) if config.naming else None
         named = (detector, tags, None, blend, eye.namer)
-        return EncoderEyes(eye, None, *named, weighting, matcher, auxiliary, naming)
+        parts = _parts(folder, config)
+        return EncoderEyes(eye, None, *named, weighting, matcher, auxiliary, naming, parts)
     looking: Any = encoder or open_encoder(config.encoder, config.input_px)
     return EncoderEyes(
         looking,
@@ -316,7 +320,18 @@ def open_eyes(folder: Path, config: SeerConfig, *, encoder: Encoder | None = Non
         class_names(folder / "classes", looking) if config.class_names else None,
         Blend(**config.blend),
         weighting=weighting,
+        parts=_parts(folder, config),
     )
+
+
+def _parts(folder: Path, config: SeerConfig) -> dict[str, str]:
+    """See `EncoderEyes.parts`. What describes a part has the SHA-256 of its weights."""
+    told = {"alignment": "alignment", "classes": "classes", "tags": "tags"}
+    told |= {"matching": config.matching, "naming": config.naming}
+    described = {part: folder / name / PART for part, name in told.items() if name}
+    used = [config.blend, config.weighting, config.text_encoder, config.input_px, config.detector, config.auxiliary]
+    digests = {part: sha256_of(path)[:16] for part, path in described.items() if path.is_file()}
+    return digests | {"settings": hashlib.sha256(json.dumps(used, sort_keys=True).encode()).hexdigest()[:16]}
 
 
 def open_with_writer(folder: str | Path, part: str = "", *, base: Seer | None = None) -> Seer:
