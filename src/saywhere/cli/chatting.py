@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
 
 from saywhere import loading
 from saywhere.cli.asking import BoxAt, MaskAt, Pixels, PointAt, PolygonAt, TraceAt, region_of
@@ -14,8 +17,18 @@ from saywhere.cli.seeing import Model, Photo, busy, looked, opened, read_first
 from saywhere.core import Box, InvalidValue, Region, Trace
 
 if TYPE_CHECKING:
+    from PIL import Image
+
     from saywhere.models.face import Spoken
 
+Pictures = Annotated[
+    Path | None,
+    typer.Option(
+        "--png",
+        metavar="FILE|DIR",
+        help="Also draw what answers point out: the latest into a .png file, or each into a folder.",
+    ),
+]
 _POINTING = "@"
 _POINT_NUMBERS = 2
 
@@ -28,6 +41,7 @@ def chat(
     trace: TraceAt = None,
     mask: MaskAt = None,
     pixels: Pixels = False,
+    png: Pictures = None,
     model: Model = loading.BASE,
 ) -> None:
     """Talk about a photo: a line is a turn, an empty line ends it.
@@ -38,16 +52,18 @@ def chat(
     region = region_of(photo, image if pixels else None, (box, point, polygon, trace), mask)
     pointing = Pointing(photo, image.size) if pixels else Pointing(photo)
     conversation = looked(opened(model, "chat"), photo, image).chat()
-    for line in _lines():
+    for number, line in enumerate(_lines(), 1):
         try:
             text, again = _pointed(line, pointing)
+            with busy("answering"):
+                spoken = conversation.say(text, again or region)
         except InvalidValue as error:
             err.print(str(error), markup=False, style="yellow")
             continue
-        with busy("answering"):
-            spoken = conversation.say(text, again or region)
         region = None
         _show(spoken)
+        if png is not None and spoken.regions:
+            _draw(image, spoken.regions, png, number)
 
 
 def _lines() -> Iterator[str]:
@@ -74,13 +90,31 @@ def _pointed(line: str, pointing: Pointing) -> tuple[str, Region | None]:
 
 
 def _show(spoken: Spoken) -> None:
-    out.print(spoken.text, markup=False)
+    if spoken.text:
+        out.print(spoken.text, markup=False)
+    elif not spoken.regions:
+        err.print("the model said nothing", style="yellow")
     for region in spoken.regions:
         out.print(f"  → {_place(region)}", markup=False)
     if spoken.forgotten:
-        err.print(f"there is room for so much only: the first {spoken.forgotten} turns were left out", style="yellow")
+        told = f"the first {spoken.forgotten} messages were left out"
+        err.print(f"there is room for so much only: {told}", style="yellow")
     for lost in spoken.lost:
         err.print(f"lost of the answer: {lost}", markup=False, style="yellow")
+
+
+def _draw(image: Image.Image, regions: Sequence[Region], png: Path, number: int) -> None:
+    """number: of the line that was answered."""
+    from saywhere.plots.pointed import draw_pointed
+    from saywhere.plots.sheet import save_png
+
+    file = png if _is_file(png) else png / f"turn-{number:03d}.png"
+    save_png(draw_pointed(image, regions), file)
+    out.print(f"  → {file}", markup=False)
+
+
+def _is_file(png: Path) -> bool:
+    return png.suffix.lower() == ".png" and not png.is_dir()
 
 
 def _place(region: Region) -> str:

@@ -108,12 +108,7 @@ def riln(
     if review_examples:
         write_review_sheet(sampled(_examples(output), review_examples, seed), output / "review.html", photo)
     if instructions is not None:
-        from saywhere.build.riln.instructions import write_instructions
-
-        with stages() as progress:
-            count = made.statistics.examples
-            learnt, validated = write_instructions(_examples(output), instructions, photo, progress, count)
-        out.print(f"{instructions}: {learnt:,} instructions, {validated:,} more for validation", markup=False)
+        _instruct(output, instructions, photos, made.statistics.examples)
     _tell(made, output, price_of(made.statistics, settings_of), bool(settings_of))
     if not made.statistics.examples:
         err.print("nothing became an example", style="yellow")
@@ -218,6 +213,20 @@ def _expected(files: Sequence[Path]) -> int:
     return sum(1 for path in inside if path.is_file() for _ in read_lines(path))
 
 
+def _instruct(output: Path, folder: Path, photos: Path | None, count: int) -> None:
+    """Write the examples as instructions, and say of which images the recipes will not find the photo."""
+    from saywhere.build.riln.instructions import write_instructions
+
+    with stages() as progress:
+        made = write_instructions(_examples(output), folder, photos, _finder(photos), progress, count)
+    out.print(f"{folder}: {made.train:,} instructions, {made.validation:,} more for validation", markup=False)
+    if photos is None:
+        err.print("without --photos images are named without an ending: recipes find no photo", style="yellow")
+    elif made.absent:
+        told = f"{photos} lacks the photos of {len(made.absent):,} images, first {made.absent[0]!r}"
+        err.print(f"{told}: recipes will not find them", markup=False, style="yellow")
+
+
 def _examples(output: Path) -> Iterator[RilnExample]:
     from saywhere.build.riln.example import RilnExample, read_riln
 
@@ -248,6 +257,9 @@ def _tell(made: RilnManifest, output: Path, price: float, asked: bool) -> None:
     width = max(len(name) for name, _ in rows)
     for name, value in rows:
         out.print(f"{name:<{width}}  {value}", markup=False)
+    if made.unfit:
+        lost_ones = f"{made.unfit:,} of {made.decisions:,} decisions are about a text that is not there"
+        err.print(f"{lost_ones}: they were not applied", style="yellow")
     if found.unanswered:
         err.print(f"{found.unanswered:,} questions got no answer: run this again to ask them", style="yellow")
     names = "examples-*.jsonl, manifest.json, report.md, statistics.png, review.html"

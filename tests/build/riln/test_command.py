@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -47,10 +48,13 @@ def test_offline_a_file_becomes_a_data_set_and_a_review_changes_it(narratives: P
     assert "| narratives used | 2 | – |" in report
     assert (out / "statistics.png").read_bytes().startswith(b"\x89PNG")
     first = json.loads((out / "examples-00000.jsonl").read_text().splitlines()[0])
-    assert first["id"] in (out / "review.html").read_text()
-    (tmp_path / "decisions.json").write_text(json.dumps([{"id": first["id"], "decision": "reject"}]))
+    shown = re.search(f'data-id="{first["id"]}" data-digest="([0-9a-f]+)"', (out / "review.html").read_text())
+    assert shown is not None
+    decisions = [{"id": name, "digest": shown[1], "decision": "reject"} for name in (first["id"], "nobody")]
+    (tmp_path / "decisions.json").write_text(json.dumps(decisions))
     said = run(narratives, "--out", out, "--seed", 3, "--review", tmp_path / "decisions.json")
     assert "rejected: review: rejected by a person" in said
+    assert "1 of 2 decisions are about a text that is not there" in said
     assert first["id"] not in (out / "examples-00000.jsonl").read_text()
 
 

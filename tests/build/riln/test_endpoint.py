@@ -13,11 +13,11 @@ import pytest
 from PIL import Image
 
 from saywhere.build.llm import Chat, Completion
-from saywhere.build.riln import replies
+from saywhere.build.riln import endpoint, replies
 from saywhere.build.riln.drafts import Ledger
 from saywhere.build.riln.endpoint import SILENT_IN_A_ROW, EndpointGenerator
 from saywhere.build.riln.overlap import EvaluationText
-from saywhere.build.riln.pipeline import RilnManifest, RilnSettings, build_riln
+from saywhere.build.riln.pipeline import RilnManifest, RilnMaterial, RilnSettings, build_riln
 from saywhere.build.riln.replies import Listed, PhraseReplies, Unusable, read_reply
 from saywhere.build.riln.report import price_of, report_text
 from saywhere.build.riln.roles import ROLES, RoleSettings, read_roles
@@ -88,7 +88,7 @@ def test_killed_anywhere_and_resumed_nothing_is_lost_or_asked_twice(tmp_path: Pa
     with served(answer_well) as server:
         build(tmp_path / "whole", generator(server.url, tmp_path / "whole" / "answers.jsonl"))
         wanted = list(server.asked)
-    with served(answer_well) as server:
+        server.asked.clear()
         cache, Dying.left = tmp_path / "killed" / "answers.jsonl", after
         with pytest.raises(KeyboardInterrupt):
             build(tmp_path / "killed", EndpointGenerator(chats(server.url, cache, chat=Dying)))
@@ -98,6 +98,29 @@ def test_killed_anywhere_and_resumed_nothing_is_lost_or_asked_twice(tmp_path: Pa
         build(tmp_path / "killed", generator(server.url, cache))
         assert len(server.asked) == len(wanted) == 20
     assert outputs(tmp_path / "killed") == outputs(tmp_path / "whole")
+
+
+@pytest.mark.parametrize("changed", ["temperature", "max_tokens", "url", "prompt", "photo"])
+def test_a_shard_is_made_anew_where_a_setting_of_the_models_a_prompt_or_a_photo_changed(
+    tmp_path: Path, changed: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    photo = tmp_path / "1.bmp"
+    Image.new("RGB", (8, 8)).save(photo)
+
+    def key(url: str, **settings: Any) -> str:
+        made_by = generator(url, tmp_path / "answers.jsonl", **settings)
+        made = build_riln(FIVE[:1], tmp_path / "set", made_by, material=RilnMaterial(photo=lambda _: photo))
+        return made.shards[0].key
+
+    with served(answer_well) as server:
+        before = key(server.url)
+        assert key(server.url) == before
+        if changed == "prompt":
+            monkeypatch.setattr(endpoint, "_PROMPTS", ("Ask.",))
+        if changed == "photo":
+            Image.new("RGB", (8, 8), "white").save(photo)
+        settings = {changed: 7} if changed in ("temperature", "max_tokens") else {}
+        assert key(f"{server.url}/" if changed == "url" else server.url, **settings) != before
 
 
 @pytest.mark.parametrize("role", ROLES)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from saywhere.build.photo_boxes import PhotoBoxes
-from saywhere.build.riln.example import RilnExample, read_riln
+from saywhere.build.riln.example import RilnExample, content_digest, read_riln
 from saywhere.build.riln.overlap import EvaluationText
 from saywhere.build.riln.pipeline import (
     TOO_MUCH_OVERLAP,
@@ -20,7 +20,7 @@ from saywhere.build.riln.pipeline import (
     read_manifest,
 )
 from saywhere.build.riln.report import report_text
-from saywhere.build.riln.review import REJECTED, read_review, review_html, sampled
+from saywhere.build.riln.review import REJECTED, ReviewDecision, read_review, review_html, sampled
 from saywhere.build.riln.selection import Selection
 from saywhere.build.riln.sources import PSEUDO_TRACE, pseudo_narrative, read_told, video_narratives
 from saywhere.build.riln.templates import TemplateGenerator
@@ -48,6 +48,11 @@ def build(
 
 def contents(folder: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+def decision(example: RilnExample, decided: str, *texts: str) -> dict[str, object]:
+    given = {"texts": texts} if texts else {}
+    return {"id": example.id, "digest": content_digest(example), "decision": decided, **given}
 
 
 def examples(folder: Path) -> list[RilnExample]:
@@ -108,6 +113,7 @@ def test_a_damaged_shard_and_one_that_is_no_longer_wanted_are_mended(tmp_path: P
     build(tmp_path)
     before = contents(tmp_path)
     (tmp_path / "examples-00001.jsonl").write_bytes(b"torn")
+    (tmp_path / ".examples-00002.jsonl.x1y2.part").write_bytes(b"what a killed run was writing")
     build(tmp_path)
     assert contents(tmp_path) == before
     build(tmp_path, FIVE[:2])
@@ -172,10 +178,10 @@ def test_decisions_of_a_review_come_back_as_they_were_made(tmp_path: Path) -> No
     gone, edited, outside, kept = before[0], before[3], before[4], before[5]
     new = ["Which thing is that?", f"{edited.turns[1].text} Indeed."]
     decisions = [
-        {"id": gone.id, "decision": "reject"},
-        {"id": edited.id, "decision": "edit", "texts": new},
-        {"id": outside.id, "decision": "edit", "texts": ["Where?", "<traj>(0,0)</traj>"]},
-        {"id": kept.id, "decision": "accept"},
+        decision(gone, "reject"),
+        decision(edited, "edit", *new),
+        decision(outside, "edit", "Where?", "<traj>(0,0)</traj>"),
+        decision(kept, "accept"),
     ]
     file = tmp_path / "decisions.json"
     file.write_text(json.dumps(decisions))
@@ -187,12 +193,45 @@ def test_decisions_of_a_review_come_back_as_they_were_made(tmp_path: Path) -> No
     assert (after[edited.id].checks.review, after[kept.id].checks.review) == ("edit", "accept")
     assert made.statistics.rejections[REJECTED] == 1
     assert made.statistics.rejections["coordinates: outside what was pointed at"] == 1
-    assert "| examples reviewed by people | 3 | 2,000 |" in report_text(made, EvaluationText())
+    assert "| examples reviewed by people | 4 | 2,000 |" in report_text(made, EvaluationText())
+
+
+def test_what_people_decide_about_an_example_changes_no_other(tmp_path: Path) -> None:
+    build(tmp_path, FIVE[:1])
+    before = examples(tmp_path)
+    spoken = [one for one in before if one.task == "dialogue"]
+    review = {
+        before[0].id: ReviewDecision(before[0].id, content_digest(before[0]), "reject"),
+        before[1].id: ReviewDecision(before[1].id, content_digest(before[1]), "edit", ("Where is it?", "Nowhere.")),
+        spoken[0].id: ReviewDecision(spoken[0].id, content_digest(spoken[0]), "reject"),
+    }
+    made = build(tmp_path, FIVE[:1], material=RilnMaterial(review=review))
+    others = [one for one in before if one.id not in review]
+    assert [one for one in examples(tmp_path) if one.id not in review] == others
+    assert (made.statistics.decided, made.unfit) == (3, 0)
+
+
+def test_a_decision_about_another_text_is_told_and_not_applied(tmp_path: Path) -> None:
+    build(tmp_path, FIVE[:1], RilnSettings(seed=1))
+    others = examples(tmp_path)
+    review = {one.id: ReviewDecision(one.id, content_digest(one), "reject") for one in others}
+    review["nobody"] = ReviewDecision("nobody", "0", "accept")
+    build(tmp_path, FIVE[:1])
+    before = examples(tmp_path)
+    made = build(tmp_path, FIVE[:1], material=RilnMaterial(review=review))
+    same = {content_digest(one) for one in others} & {content_digest(one) for one in before}
+    assert [one.id for one in examples(tmp_path)] == [one.id for one in before if content_digest(one) not in same]
+    assert {one.checks.review for one in examples(tmp_path)} == {"not reviewed"}
+    assert made.unfit == len(review) - len(same) > 1
+    assert f"| decisions about a text that is not there | {made.unfit} | – |" in report_text(made, EvaluationText())
 
 
 @pytest.mark.parametrize(
     "bad",
-    ["{}", "[1]", '[{"id": "a", "decision": "maybe"}]', '[{"id": "a", "decision": "edit"}]', "[", '[{"id": "a"}]'],
+    [
+        *("{}", "[1]", "[", '[{"id": "a", "digest": "0"}]', '[{"id": "a", "decision": "accept"}]'),
+        *(f'[{{"id": "a", "digest": "0", "decision": "{decided}"}}]' for decided in ("maybe", "edit")),
+    ],
 )
 def test_a_file_that_holds_no_decisions_is_refused(tmp_path: Path, bad: str) -> None:
     (tmp_path / "decisions.json").write_text(bad)

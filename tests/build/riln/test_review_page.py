@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import msgspec
 import pytest
 
-from saywhere.build.riln.example import RilnExample, read_riln
+from saywhere.build.riln.example import RilnExample, content_digest, read_riln
 from saywhere.build.riln.pipeline import build_riln
 from saywhere.build.riln.review import read_review, write_review_sheet
 from saywhere.build.riln.templates import TemplateGenerator
@@ -37,6 +38,10 @@ def test_accepting_rejecting_and_editing_export_what_was_decided(tmp_path: Path)
         download.value.save_as(tmp_path / "decisions.json")
         page.reload()
         assert page.locator("#progress").inner_text() == "3 of 4 decided"
+        other = msgspec.structs.replace(shown[0], turns=shown[1].turns)
+        write_review_sheet([other, *shown[1:]], tmp_path / "review.html")
+        page.reload()
+        assert page.locator("#progress").inner_text() == "2 of 4 decided"
         browser.close()
     assert wrong == []
     decisions = read_review(tmp_path / "decisions.json")
@@ -46,3 +51,4 @@ def test_accepting_rejecting_and_editing_export_what_was_decided(tmp_path: Path)
         (shown[2].id, "edit"),
     ]
     assert decisions[shown[2].id].texts == (shown[2].turns[0].text, "Something else.")
+    assert [one.digest for one in decisions.values()] == [content_digest(one) for one in shown[:3]]

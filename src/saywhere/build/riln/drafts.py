@@ -62,10 +62,16 @@ class Ledger:
 
 
 class Generator(Protocol):
-    """Writes phrases, questions and dialogues. What it cannot is told to the ledger, never raised."""
+    """Writes phrases, questions and dialogues. What it cannot is told to the ledger, never raised.
+
+    key: differs where anything does that its drafts depend on.
+    """
 
     @property
     def name(self) -> str: ...
+
+    @property
+    def key(self) -> str: ...
 
     def phrases(self, narrative: Narrative, rule: Sequence[PhraseSpan], ledger: Ledger) -> list[PhraseSpan]:
         """How to cut the words. rule: as the built-in rules do it. Empty if there was no usable answer."""

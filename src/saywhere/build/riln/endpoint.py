@@ -72,6 +72,7 @@ _DIALOGUES = (
     "asks for a synthesis, and its answer joins the things spoken of with the path. "
     'Form: {"items": [{"turns": [{"role": "user", "text": "…"}, {"role": "assistant", "text": "…"}, …]}, …]}'
 )
+_PROMPTS = (_SYSTEM, _PHRASES, _QUESTIONS, _ANSWERS, _DIALOGUES)
 
 
 class EndpointGenerator:
@@ -85,6 +86,11 @@ class EndpointGenerator:
     @property
     def name(self) -> str:
         return ", ".join(f"{role}: {self._chats[role].endpoint.model}" for role in ROLES)
+
+    @property
+    def key(self) -> str:
+        asked = [self._chats[role].endpoint for role in ROLES]
+        return repr([*((one.url, one.model, one.max_tokens, one.temperature) for one in asked), _PROMPTS])
 
     def phrases(self, narrative: Narrative, rule: Sequence[PhraseSpan], ledger: Ledger) -> list[PhraseSpan]:
         words = narrative.words

@@ -17,6 +17,7 @@ checks       {"coordinates", "boxes", "split", "overlap", "review"}: what was ch
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Literal
@@ -33,6 +34,8 @@ FEWEST_TURNS, MOST_TURNS = 4, 8
 FEWEST_DIALOGUES, MOST_DIALOGUES = 3, 5
 DEEPEST = 6
 """Of a reasoning tree."""
+NOT_REVIEWED = "not reviewed"
+"""What `Checks` say of an example that nobody decided about."""
 
 Level = Literal["global", "object", "paragraph", "local"]
 Kind = Literal["interpretation", "grounding", "reasoning"]
@@ -97,7 +100,7 @@ class Checks(msgspec.Struct, frozen=True):
     boxes: str = "no boxes"
     split: str = "training"
     overlap: float = -1.0
-    review: str = "not reviewed"
+    review: str = NOT_REVIEWED
 
 
 class RilnExample(msgspec.Struct, frozen=True, kw_only=True):
@@ -124,6 +127,11 @@ _ENCODER = msgspec.json.Encoder()
 def encoded(example: RilnExample) -> bytes:
     """The example as one line of a file, without its end."""
     return _ENCODER.encode(example)
+
+
+def content_digest(example: RilnExample) -> str:
+    """Sixteen hexadecimal digits that differ where anything does that people judge; what was checked is no part."""
+    return hashlib.sha256(encoded(msgspec.structs.replace(example, checks=Checks()))).hexdigest()[:16]
 
 
 def decoded(line: bytes) -> RilnExample:

@@ -4,7 +4,8 @@ OUT/examples-00000.jsonl …   the examples, in the order of the narratives; eac
 OUT/manifest.json            the shards with digest and statistics, written after each of them
 OUT/answers.jsonl            what models answered (only with models); a question in it is never asked again
 
-A shard's key says what it was made of: its narratives, the settings, the generator, evaluation text, boxes and review.
+A shard's key says what it was made of: its narratives and photos, the settings, the generator with its models, prompts
+and addresses, evaluation text, boxes and review.
 A second run keeps every shard whose key and content are as the manifest has them, and makes the others anew; one in
 which a model did not answer is made anew, too.
 """
@@ -26,7 +27,14 @@ from saywhere.build.photo_boxes import PhotoBoxes, photo_name
 from saywhere.build.riln.assembly import dialogue_example, question_example
 from saywhere.build.riln.checks import box_fault, fault_of
 from saywhere.build.riln.drafts import Generator, Ledger
-from saywhere.build.riln.example import FEWEST_DIALOGUES, Checks, RilnExample, encoded
+from saywhere.build.riln.example import (
+    FEWEST_DIALOGUES,
+    NOT_REVIEWED,
+    Checks,
+    RilnExample,
+    content_digest,
+    encoded,
+)
 from saywhere.build.riln.grounding import ASSUMED_SIZE_PX, Groundwork, digest_of, ground
 from saywhere.build.riln.overlap import MOST_OVERLAP, EvaluationText
 from saywhere.build.riln.review import ReviewDecision, no_photo, reviewed
@@ -82,7 +90,7 @@ class ShardMade(msgspec.Struct):
 
 
 class RilnManifest(msgspec.Struct):
-    """complete: False while narratives are still to come."""
+    """complete: False while narratives are still to come. decisions: of people, that were given to it."""
 
     format: str
     generator: str
@@ -90,6 +98,12 @@ class RilnManifest(msgspec.Struct):
     settings: dict[str, int | float]
     statistics: RilnStatistics
     shards: list[ShardMade]
+    decisions: int = 0
+
+    @property
+    def unfit(self) -> int:
+        """Decisions that were not applied: no example of that name has the text that they are about."""
+        return self.decisions - self.statistics.decided
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +127,8 @@ def build_riln(
     """Make the data set, or go on with it. expected: how many records will come, to show how far it is."""
     folder, settings, material = Path(folder), settings or RilnSettings(), material or RilnMaterial()
     before = {shard.file: shard for shard in _manifest_of(folder)}
+    for torn in folder.glob(".*.part"):  # what a killed run was writing
+        torn.unlink()
     made: list[ShardMade] = []
     read = 0
     for number, (records, wanted, statistics) in enumerate(_chunks(source, material.selection, settings.shard)):
@@ -121,13 +137,13 @@ def build_riln(
         if known is None or known.key != key or known.statistics.unanswered or not _intact(folder / name, known):
             known = _make(folder, name, key, wanted, statistics, generator, settings, material)
         made.append(known)
-        _write_manifest(folder, _manifest(generator, settings, made, complete=False))
+        _write_manifest(folder, _manifest(generator, settings, made, len(material.review), complete=False))
         read += records
         if progress is not None:
             progress("narratives", read, max(read, expected))
     for file in before.keys() - {shard.file for shard in made}:
         (folder / file).unlink(missing_ok=True)
-    manifest = _manifest(generator, settings, made, complete=True)
+    manifest = _manifest(generator, settings, made, len(material.review), complete=True)
     _write_manifest(folder, manifest)
     return manifest
 
@@ -155,7 +171,9 @@ def _intact(path: Path, shard: ShardMade) -> bool:
     return path.is_file() and sha256_of(path) == shard.sha256
 
 
-def _manifest(generator: Generator, settings: RilnSettings, made: Sequence[ShardMade], complete: bool) -> RilnManifest:
+def _manifest(
+    generator: Generator, settings: RilnSettings, made: Sequence[ShardMade], decisions: int, complete: bool
+) -> RilnManifest:
     kept: dict[str, int | float] = {
         "seed": settings.seed,
         "per_cell": settings.per_cell,
@@ -163,7 +181,7 @@ def _manifest(generator: Generator, settings: RilnSettings, made: Sequence[Shard
         "most_overlap": settings.most_overlap,
     }
     statistics = total(shard.statistics for shard in made)
-    return RilnManifest(FORMAT, generator.name, complete, kept, statistics, list(made))
+    return RilnManifest(FORMAT, generator.name, complete, kept, statistics, list(made), decisions)
 
 
 def _write_manifest(folder: Path, manifest: RilnManifest) -> None:
@@ -204,11 +222,11 @@ def _key(
     material: RilnMaterial,
 ) -> str:
     """Differs where anything does that the shard depends on."""
-    parts: list[object] = [FORMAT, generator.name, settings.seed, settings.per_cell, settings.most_overlap]
+    parts: list[object] = [FORMAT, generator.key, settings.seed, settings.per_cell, settings.most_overlap]
     parts += [material.evaluation.digest, sorted(material.review.items()), statistics]
     for one in wanted:
         photo = material.photo(one.narrative.image_id)
-        parts += [digest_of(one.narrative), one.split, one.speaks, photo and (photo.name, photo.stat().st_size)]
+        parts += [digest_of(one.narrative), one.split, one.speaks, photo and (photo.name, sha256_of(photo))]
         parts.append(material.boxes.get(photo_name(one.narrative.image_id)))
     return hashlib.sha256(repr(parts).encode("utf-8", "backslashreplace")).hexdigest()
 
@@ -276,7 +294,8 @@ def _examples(
     statistics: RilnStatistics,
     ledger: Ledger,
 ) -> list[RilnExample]:
-    """Stages 2 and 3; dialogues are made of those questions that passed."""
+    """Stages 2 and 3. Dialogues are made of those questions that passed before anybody reviewed them, so that what
+    people decide about one example changes no other."""
     # Chance depends on the narrative and not on its place, so that a longer file begins with the same examples.
     rng = np.random.default_rng([settings.seed, int(digest_of(one.narrative), 16)])
     check = _Check(one, settings, material, statistics, ledger)
@@ -284,24 +303,23 @@ def _examples(
     for draft in generator.questions(groundwork, settings.per_cell, rng, ledger):
         number = cells.count((draft.level, draft.kind))
         cells.append((draft.level, draft.kind))
-        passed = check(question_example(groundwork, draft, number, generator.name))
-        if passed is not None:
-            kept.append(passed)
-            asked.append(draft)
+        passed, stays = check(question_example(groundwork, draft, number, generator.name))
+        asked += [draft] if passed else []
+        kept += [stays] if stays is not None else []
     if not one.speaks:
         return kept
     drafts = generator.dialogues(groundwork, asked, rng, ledger)
     spoken = [check(dialogue_example(groundwork, draft, i, generator.name)) for i, draft in enumerate(drafts)]
-    passed_dialogues = [example for example in spoken if example is not None]
-    if len(passed_dialogues) < FEWEST_DIALOGUES:
-        ledger.reject(TOO_FEW_DIALOGUES, len(passed_dialogues))
+    dialogues = [stays for _, stays in spoken if stays is not None]
+    if sum(passed for passed, _ in spoken) < FEWEST_DIALOGUES:
+        ledger.reject(TOO_FEW_DIALOGUES, len(dialogues))
         return kept
-    return kept + passed_dialogues
+    return kept + dialogues
 
 
 @dataclass(frozen=True, slots=True)
 class _Check:
-    """All checks, in their order; what fails is counted and gives None."""
+    """All checks, in their order; what fails is counted."""
 
     one: _Wanted
     settings: RilnSettings
@@ -309,29 +327,42 @@ class _Check:
     statistics: RilnStatistics
     ledger: Ledger
 
-    def __call__(self, example: RilnExample) -> RilnExample | None:
+    def __call__(self, example: RilnExample) -> tuple[bool, RilnExample | None]:
+        """Whether an example passes as it was made, and what stays of it after the review, if anything does."""
         decision = self.material.review.get(example.id)
-        example, fault = reviewed(example, decision)
+        if decision is None or decision.digest != content_digest(example):
+            stays = self._stays(example)
+            return stays is not None, stays
+        self.statistics.decided += 1
+        decided, fault = reviewed(example, decision)
+        passed = not self._found(example)[0]
+        return passed, self._stays(decided, decision.decision, fault)
+
+    def _found(self, example: RilnExample) -> tuple[str, int, int]:
+        """What is wrong with an example, or nothing; and how many of its 5-grams evaluation text has, of how many."""
         photo = self.material.boxes.get(photo_name(example.image))
-        fault = fault or fault_of(example) or (box_fault(example, photo) if photo else "")
-        if fault:
-            self.ledger.reject(fault)
-            return None
-        texts = [turn.text for turn in example.turns]
-        shared, grams = self.material.evaluation.shared(texts) if self.material.evaluation.sentences else (0, 0)
+        fault = fault_of(example) or (box_fault(example, photo) if photo else "")
+        if fault or not self.material.evaluation.sentences:
+            return fault, 0, 0
+        shared, grams = self.material.evaluation.shared([turn.text for turn in example.turns])
+        too_much = bool(grams) and shared / grams >= self.settings.most_overlap
+        return TOO_MUCH_OVERLAP if too_much else "", shared, grams
+
+    def _stays(self, example: RilnExample, review: str = NOT_REVIEWED, fault: str = "") -> RilnExample | None:
+        """The example with what was checked; None, and counted, if it has a fault. fault: that is known already."""
+        found, shared, grams = (fault, 0, 0) if fault else self._found(example)
         self.statistics.grams += grams
         self.statistics.shared += shared
-        share = shared / grams if grams else 0.0
-        if share >= self.settings.most_overlap:
-            self.ledger.reject(TOO_MUCH_OVERLAP)
+        if found:
+            self.ledger.reject(found)
             return None
         self.statistics.kept_grams += grams
         self.statistics.kept_shared += shared
         checks = Checks(
-            boxes="consistent" if photo else "no boxes",
+            boxes="consistent" if photo_name(example.image) in self.material.boxes else "no boxes",
             split=self.one.split,
-            overlap=round(share, 4) if self.material.evaluation.sentences else -1.0,
-            review=decision.decision if decision else "not reviewed",
+            overlap=round(shared / max(grams, 1), 4) if self.material.evaluation.sentences else -1.0,
+            review=review,
         )
         return msgspec.structs.replace(example, checks=checks)
 

@@ -38,7 +38,7 @@ def report_text(
     found = manifest.statistics
     parts = ["# RILN data set", f"Generator: {manifest.generator}. Seed {manifest.settings['seed']}."]
     parts += [f"```\n{command}\n```"] if command else []
-    parts += [_table(("", "here", "paper (TraceVLM, Section 3.3)"), _overview(found, evaluation))]
+    parts += [_table(("", "here", "paper (TraceVLM, Section 3.3)"), _overview(manifest, evaluation))]
     parts += ["## Questions by level and kind", _table(("level", *KINDS, "all"), _levels(found))]
     parts += ["## Rejections", _rejections(found)]
     if found.calls:
@@ -50,12 +50,11 @@ def report_text(
     return "\n\n".join(parts) + "\n"
 
 
-def _overview(found: RilnStatistics, evaluation: EvaluationText) -> list[tuple[str, str, str]]:
+def _overview(manifest: RilnManifest, evaluation: EvaluationText) -> list[tuple[str, str, str]]:
+    found = manifest.statistics
     questions, thinned = sum(found.questions.values()), found.points_before - found.points_after
     dialogue_turns = sum(int(turns) * count for turns, count in found.turns.items())
     per_image = found.dialogues / found.dialogue_images if found.dialogue_images else 0.0
-    reviewed = sum(count for name, count in found.review.items() if name != "not reviewed")
-    reviewed += sum(count for reason, count in found.rejections.items() if reason.startswith("review:"))
     return [
         ("examples", f"{found.examples:,}", "320,000"),
         ("records read", f"{found.records:,}", NOT_SAID),
@@ -78,7 +77,8 @@ def _overview(found: RilnStatistics, evaluation: EvaluationText) -> list[tuple[s
         ("sentences of evaluation text", f"{evaluation.sentences:,}", NOT_SAID),
         ("5-grams shared with it, as generated", _share(found.shared, found.grams), NOT_SAID),
         ("5-grams shared with it, as kept", _share(found.kept_shared, found.kept_grams), "below 5 %"),
-        ("examples reviewed by people", f"{reviewed:,}", "2,000"),
+        ("examples reviewed by people", f"{found.decided:,}", "2,000"),
+        ("decisions about a text that is not there", f"{manifest.unfit:,}", NOT_SAID),
     ]
 
 

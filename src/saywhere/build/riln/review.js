@@ -15,7 +15,7 @@ function changed(article) {
 
 function decide(article, choice) {
   const decision = choice === "accept" && changed(article) ? "edit" : choice;
-  const entry = { id: article.dataset.id, decision };
+  const entry = { id: article.dataset.id, digest: article.dataset.digest, decision };
   if (decision === "edit") entry.texts = textsOf(article);
   decided.set(article.dataset.id, entry);
   show(article, decision);
@@ -40,13 +40,18 @@ function keep() {
   try { localStorage.setItem(kept, JSON.stringify(decisions())); } catch { /* Some browsers keep nothing for files. */ }
 }
 
+// The name may belong to another text now; what an edit has become is still what it is about.
+function isAbout(entry, article) {
+  return entry.digest === article.dataset.digest || JSON.stringify(entry.texts) === JSON.stringify(textsOf(article));
+}
+
 function restore() {
   let before = [];
   try { before = JSON.parse(localStorage.getItem(kept) || "[]"); } catch { return; }
   const byId = new Map(articles.map((article) => [article.dataset.id, article]));
   for (const entry of Array.isArray(before) ? before : []) {
     const article = byId.get(entry.id);
-    if (!article) continue;
+    if (!article || !isAbout(entry, article)) continue;
     if (entry.texts) article.querySelectorAll("textarea").forEach((field, i) => { field.value = entry.texts[i] ?? field.value; });
     decided.set(entry.id, entry);
     show(article, entry.decision);

@@ -1,7 +1,8 @@
 """The review sheet: examples on one page that needs nothing else, judged by people, and their decisions read back.
 
-Decisions are a JSON list of {"id", "decision": "accept", "reject" or "edit", "texts": [a text for each turn]}; texts
-are there for edits alone. All text on the page is escaped, and a policy in it forbids whatever is not in it.
+Decisions are a JSON list of {"id", "digest", "decision": "accept", "reject" or "edit", "texts": [a text for each
+turn]}; texts are there for edits alone. The digest is of what the person saw: a decision counts for that alone. All
+text on the page is escaped, and a policy in it forbids whatever is not in it.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import msgspec
 import numpy as np
 
 from saywhere.atomic import write_atomic
-from saywhere.build.riln.example import DialogueTurn, RilnExample, Text, Thought
+from saywhere.build.riln.example import DialogueTurn, RilnExample, Text, Thought, content_digest
 from saywhere.core.errors import InvalidFile
 from saywhere.core.trajectory import BINS
 from saywhere.formats.files import read_bytes
@@ -31,9 +32,11 @@ _WIDTH = 1000
 
 
 class ReviewDecision(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What a person decided about one example. texts: of all turns, for an edit."""
+    """What a person decided about one example. digest: of its content, as the person saw it. texts: of all turns, for
+    an edit."""
 
     id: Text
+    digest: Text
     decision: Literal["accept", "reject", "edit"]
     texts: tuple[Text, ...] = ()
 
@@ -51,9 +54,9 @@ def read_review(path: str | Path) -> dict[str, ReviewDecision]:
     return {one.id: one for one in decisions}
 
 
-def reviewed(example: RilnExample, decision: ReviewDecision | None) -> tuple[RilnExample, str]:
+def reviewed(example: RilnExample, decision: ReviewDecision) -> tuple[RilnExample, str]:
     """The example as it was decided, and why it is dropped, if it is."""
-    if decision is None or decision.decision == "accept":
+    if decision.decision == "accept":
         return example, ""
     if decision.decision == "reject":
         return example, REJECTED
@@ -133,7 +136,8 @@ def _article(example: RilnExample, photo: str, height: float) -> str:
         for value, label in (("accept", "Accept"), ("reject", "Reject"))
     )
     said = " ".join(phrase.text for phrase in example.phrases)
-    return f"""<article data-id="{safe(example.id)}" tabindex="-1" aria-label="{safe(example.id)}">
+    named = f'data-id="{safe(example.id)}" data-digest="{content_digest(example)}"'
+    return f"""<article {named} tabindex="-1" aria-label="{safe(example.id)}">
 <header><h2>{safe(what)}</h2><p>{safe(example.id)} · {safe(example.generator)}</p></header>
 {_drawing(example, photo, height)}
 <div class="talk">{turns}

@@ -19,7 +19,7 @@ class RilnStatistics(msgspec.Struct):
     questions: "level/kind" → how many. turns: messages of a dialogue → dialogues. importance: 1 … 5 → phrases.
     grams, shared: 5-grams of all examples that passed the other checks, and those that evaluation text has; kept_…:
     of the examples that stayed. rejections: reason → how many. split: as `Checks` names it → narratives. unanswered:
-    questions to models that got no answer.
+    questions to models that got no answer. decided: decisions of people that were applied.
     """
 
     records: int = 0
@@ -48,6 +48,7 @@ class RilnStatistics(msgspec.Struct):
     prompt_tokens: dict[str, int] = {}
     answer_tokens: dict[str, int] = {}
     review: dict[str, int] = {}
+    decided: int = 0
 
     def count_ground(self, ground: Groundwork, has_photo: bool) -> None:
         """A narrative after stage 1."""

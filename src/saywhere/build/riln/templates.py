@@ -38,6 +38,10 @@ class TemplateGenerator:
     def name(self) -> str:
         return "templates"
 
+    @property
+    def key(self) -> str:
+        return self.name
+
     def phrases(self, narrative: Narrative, rule: Sequence[PhraseSpan], ledger: Ledger) -> list[PhraseSpan]:  # noqa: ARG002
         """The rules' own."""
         return list(rule)

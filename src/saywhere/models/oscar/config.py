@@ -71,7 +71,8 @@ class OscarConfig(ShapeConfig):
 
 def checked_levels(levels: Sequence[str]) -> tuple[str, ...]:
     """At least one name, each once."""
-    if isinstance(levels, str) or not levels or not all(isinstance(level, str) and level for level in levels):
+    named = isinstance(levels, list | tuple) and all(isinstance(level, str) and level for level in levels)
+    if not named or not levels:
         raise InvalidValue("caption levels", f"are {levels!r}, not names")
     if len(set(levels)) != len(levels):
         raise InvalidValue("caption levels", f"{', '.join(levels)}: one comes twice")

@@ -1,18 +1,16 @@
-"""Answers, token by token with what was read kept, and what they hold: words, trajectories, boxes, masks."""
+"""Answers, token by token with what was read kept, and the masks that they cut out."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import chain, repeat
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor
 
-from saywhere.core import Box, InvalidValue, Trace
-from saywhere.core.trajectory import ParsedTrajectory, from_text
+from saywhere.core import InvalidValue
 from saywhere.models.common.modes import eval_mode
 from saywhere.models.search import GenerationConfig, Rules, Steps, search, uniform_draws
 from saywhere.models.tracevlm.batch import PointBatch, ReadTalk, padded_ids, point_batch, pointed
@@ -23,29 +21,6 @@ from saywhere.models.tracevlm.qwen import SEGMENT_TOKENS, VisualFeatures
 
 MOST_WORDS = 512
 """Tokens of an answer, unless another number is asked for."""
-_BOX = re.compile(r"<\|box_start\|>(.*?)(?:<\|box_end\|>|$)", re.DOTALL)
-_SEGMENTS = re.compile("(?:" + "|".join(map(re.escape, SEGMENT_TOKENS)) + ")+")
-_SPECIAL = re.compile(r"<\|[a-z_]+\|>|<seg_\d_\d>|<\s*/?\s*traj\s*>")
-
-
-@dataclass(frozen=True, slots=True)
-class AnswerPiece:
-    """Some words, and the trajectory after them if there is one."""
-
-    words: str
-    trace: Trace | None
-
-
-@dataclass(frozen=True, slots=True)
-class ParsedAnswer:
-    """What an answer says. text: its words alone. pieces: words with their trajectories, in order. boxes: in the
-    photo. segments: how many things it cuts out. lost: what was malformed, and what became of it."""
-
-    text: str
-    pieces: tuple[AnswerPiece, ...]
-    boxes: tuple[Box, ...]
-    segments: int
-    lost: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,70 +32,6 @@ class WrittenAnswer:
     score: float
     ended: bool
     forgotten: int
-
-
-def parse(text: str) -> ParsedAnswer:
-    """What an answer holds. Never fails: what is malformed is mended or left out, and named."""
-    found = from_text(text)
-    lost = [f"trajectory {number}: {problem}" for number, one in enumerate(found, 1) for problem in one.problems]
-    boxes, wrong = _boxes(text)
-    runs = _SEGMENTS.findall(text)
-    whole = "".join(SEGMENT_TOKENS)
-    if broken := sum(run.replace(whole, "") != "" for run in runs):
-        lost.append(f"{broken} masks without all of their {len(SEGMENT_TOKENS)} tokens")
-    segments = sum(run.count(whole) for run in runs)
-    pieces = tuple(_pieces(text, found))
-    words = " ".join(piece.words for piece in pieces if piece.words)
-    return ParsedAnswer(words, pieces, tuple(boxes), segments, (*lost, *wrong))
-
-
-def _pieces(text: str, found: Sequence[ParsedTrajectory]) -> list[AnswerPiece]:
-    pieces, start = [], 0
-    for one in found:
-        trace = one.timed() if len(one.points_xy) else None
-        pieces.append(AnswerPiece(_plain(text[start : one.span[0]]), trace))
-        start = one.span[1]
-    rest = _plain(text[start:])
-    return [*pieces, AnswerPiece(rest, None)] if rest or not pieces else pieces
-
-
-def _plain(text: str) -> str:
-    return " ".join(_SPECIAL.sub(" ", _BOX.sub(" ", text)).split())
-
-
-def _boxes(text: str) -> tuple[list[Box], list[str]]:
-    boxes, lost = [], []
-    for number, body in enumerate(_BOX.findall(text), 1):
-        corners = from_text(f"<traj>{body}</traj>")[0].points_xy
-        low, high = (corners.min(axis=0), corners.max(axis=0)) if len(corners) == 2 else (np.ones(2), np.zeros(2))
-        if (low < high).all():
-            boxes.append(Box(float(low[0]), float(low[1]), float(high[0]), float(high[1])))
-        else:
-            lost.append(f"box {number}: no two corners")
-    return boxes, lost
-
-
-class AnswerText:
-    """The words of an answer that is still being written. hear: called with further words as soon as they are sure."""
-
-    def __init__(self, hear: Callable[[str], None]) -> None:
-        self._hear, self._heard = hear, 0
-
-    def write(self, raw: str) -> None:
-        """raw: all that was written so far. Its last word may go on, and a tag that is not closed may become one."""
-        tag = raw.rfind("<")
-        sure = raw[:tag] if tag >= 0 and ">" not in raw[tag:] else raw
-        if words := parse(sure).text.rpartition(" ")[0]:
-            self._say(f"{words} ")
-
-    def end(self, text: str) -> None:
-        """text: the words of the whole answer."""
-        self._say(text)
-
-    def _say(self, text: str) -> None:
-        if len(text) > self._heard:
-            self._hear(text[self._heard :])
-            self._heard = len(text)
 
 
 class AnswerSteps(Steps):
@@ -205,23 +116,31 @@ def rate(model: TraceVLM, seen: VisualFeatures, talks: Sequence[Sequence[Exchang
 
 
 def segment(
-    model: TraceVLM, seen: VisualFeatures, talk: Sequence[Exchange], said: Sequence[int] = (), image: int = 0
-) -> Tensor:
-    """(k, h, w) logits of all that an answer cuts out. said: its tokens; by default those of one mask alone."""
-    counts = _image_tokens(model, seen)
-    answer = list(said) or model.reader.parts(answered(SegmentTarget()).parts)[0]
-    prompt = model.reader.read(talk, counts, len(answer))
+    model: TraceVLM,
+    seen: VisualFeatures,
+    talk: Sequence[Exchange],
+    said: Sequence[int] = (),
+    images: Sequence[int] = (),
+    forgotten: int = 0,
+) -> list[Tensor]:
+    """(h, w) logits of each thing that an answer cuts out. said: its tokens; by default those of one mask alone.
+    images: which image each is in; by default the first. forgotten: turns that had no room when it was written."""
+    alone = answered(SegmentTarget(image=images[0] if images else 0)).parts
+    answer = list(said) or model.reader.parts(alone)[0]
+    kept = talk[forgotten:]
+    prompt = model.reader.read(kept, _image_tokens(model, seen), len(answer))
     tokens = torch.tensor([[*prompt.ids, *answer]], device=model.device)
     starts = _segment_starts(model, answer)
     if not starts:
         raise InvalidValue("answer", "cuts nothing out")
     with eval_mode(model):
-        shown, points = model.perceive(seen, _points(model, seen, [talk], [prompt]))
+        shown, points = model.perceive(seen, _points(model, seen, [kept], [prompt]))
         there = torch.ones_like(tokens, dtype=torch.bool)
         positions, _ = model.body.positions(tokens, there, seen.grids)
         states = model.body.read(tokens, there, positions, shown)[0, len(prompt.ids) :]
-        picked = torch.stack([states[start : start + len(SEGMENT_TOKENS)] for start in starts])
-        return model.cut_out(picked, shown, image, points[image])
+        picked = [states[None, start : start + len(SEGMENT_TOKENS)] for start in starts]
+        on = chain(images, repeat(0))
+        return [model.cut_out(one, shown, image, points[image])[0] for one, image in zip(picked, on, strict=False)]
 
 
 def _segment_starts(model: TraceVLM, said: Sequence[int]) -> list[int]:

@@ -40,12 +40,13 @@ from saywhere.models.face import (
 )
 from saywhere.models.search import GenerationConfig
 from saywhere.models.tracevlm import decode
-from saywhere.models.tracevlm.decode import AnswerPiece, AnswerText, ParsedAnswer, WrittenAnswer, parse
-from saywhere.models.tracevlm.examples import ASSISTANT, Exchange, Part, asked
+from saywhere.models.tracevlm.decode import WrittenAnswer
+from saywhere.models.tracevlm.examples import ASSISTANT, Exchange, asked
 from saywhere.models.tracevlm.network import TraceVLM
+from saywhere.models.tracevlm.parsing import AnswerPiece, AnswerText, ParsedAnswer, parse
 from saywhere.models.tracevlm.qwen import VisualFeatures
 from saywhere.models.tracevlm.segmentation import resized
-from saywhere.models.tracevlm.trajectory import Trajectory, of_region
+from saywhere.models.tracevlm.trajectory import of_region
 from saywhere.vision import PhotoLike, View, read_photo
 
 _SURE = 0.5
@@ -122,7 +123,7 @@ class TraceVlmLook(Look):
             [asked("describe") if one is None else asked(task, one)] for task, one in zip(tasks, drawn, strict=True)
         ]
         return [
-            Caption(parse(said.text).text, said.score, region, origin=self.model.name)
+            Caption(self.parsed(said).text, said.score, region, origin=self.model.name)
             for said, region in zip(self.write(talks, how), regions, strict=True)
         ]
 
@@ -134,7 +135,7 @@ class TraceVlmLook(Look):
         words = words_to_find(text)
         length_s = len(words) / WORDS_PER_S
         said = self.write([[asked("trajectory", " ".join(words))]])[0]
-        traces = [piece.trace for piece in parse(said.text).pieces if piece.trace is not None]
+        traces = [piece.trace for piece in self.parsed(said).pieces if piece.trace is not None]
         points = np.concatenate([trace.xy for trace in traces]) if traces else np.empty((0, 2))
         trace = Trace(np.column_stack([points, np.linspace(0, length_s, len(points))]))
         spoken = (Utterance(" ".join(words), 0.0, length_s),)
@@ -150,16 +151,16 @@ class TraceVlmLook(Look):
     def draw(self, texts: Sequence[str]) -> list[Box | None]:
         """The box that the model draws by itself around what each text names; None where it cannot be read."""
         said = self.write([[asked("box", " ".join(words_to_find(text)))] for text in texts]) if texts else []
-        boxes = [parse(one.text).boxes for one in said]
+        boxes = [self.parsed(one).boxes for one in said]
         return [some[0] if some else None for some in boxes]
 
     def narrate(self, most: int = 4, seed: int = 0) -> Narrative:  # noqa: ARG002 - it tells the photo in one go
         said = self.write([[asked("narrate")]])[0]
-        return told(parse(said.text).pieces, self.image_id, self.model.name)
+        return told(self.parsed(said).pieces, self.image_id, self.model.name)
 
     def answer(self, question: str, region: Region | None = None) -> Answer:
         said = self.write([[self._said("reason", question, region)]])[0]
-        text = parse(said.text).text
+        text = self.parsed(said).text
         probability = math.exp(said.score * max(1, len(said.tokens)))
         nowhere = np.zeros(self.view.frame.rows * self.view.frame.cols, dtype=np.float32)
         return Answer(text, probability, ((text, probability),), nowhere)
@@ -191,10 +192,19 @@ class TraceVlmLook(Look):
         """What the model says in each of some talks about the photo. hear: see `decode.write`."""
         return decode.write(self.model.network, self.seen, talks, how or self.model.generation, hear)
 
-    def masks(self, logits: Tensor) -> list[Mask]:
+    @property
+    def images(self) -> int:
+        """How many the talks are about: one, or the frames of a video."""
+        return len(self.seen.grids)
+
+    def parsed(self, said: WrittenAnswer) -> ParsedAnswer:
+        """What an answer holds."""
+        return parse(said.text, self.images)
+
+    def masks(self, logits: Sequence[Tensor]) -> list[Mask]:
         """What was cut out, in the photo's own resolution; without masks that are empty."""
         width, height = self.view.frame.photo_size
-        shares = resized(logits, (height, width)).sigmoid().cpu().numpy()
+        shares = [resized(one[None], (height, width))[0].sigmoid().cpu().numpy() for one in logits]
         return [Mask(one > _SURE) for one in shares if (one > _SURE).any()]
 
     def _said(self, task: str, text: str, region: Region | None) -> Exchange:
@@ -215,7 +225,7 @@ class TraceVlmConversation(StreamingConversation):
         return self._say(text, region, None)
 
     def stream(self, text: str, region: Region | None, hear: Callable[[str], None]) -> Spoken:
-        heard = AnswerText(hear)
+        heard = AnswerText(hear, self._look.images)
         spoken = self._say(text, region, heard.write)
         heard.end(spoken.text)
         return spoken
@@ -223,27 +233,21 @@ class TraceVlmConversation(StreamingConversation):
     def _say(self, text: str, region: Region | None, hear: Callable[[str], None] | None) -> Spoken:
         talk = [*self.turns, self._look._said("dialogue", text, region)]
         said = self._look.write([talk], hear=hear)[0]
-        parsed = parse(said.text)
-        masks = self._masks(talk, said, parsed)
+        parsed = self._look.parsed(said)
+        masks = self._masks(talk, said, parsed.segments)
         traces = [piece.trace for piece in parsed.pieces if piece.trace is not None]
-        self.turns = [*talk, Exchange(ASSISTANT, tuple(_parts(parsed)) or (" ",))]
+        self.turns = [*talk, Exchange(ASSISTANT, parsed.parts or (" ",))]
         lost = [*parsed.lost, *([] if said.ended else ["the end: there was no room for more"])]
-        lost += [f"{parsed.segments - len(masks)} empty masks"] if len(masks) < parsed.segments else []
+        empty = len(parsed.segments) - len(masks)
+        lost += [f"{empty} empty {'mask' if empty == 1 else 'masks'}"] if empty else []
         return Spoken(parsed.text, (*traces, *parsed.boxes, *masks), said.forgotten, tuple(lost))
 
-    def _masks(self, talk: Sequence[Exchange], said: WrittenAnswer, parsed: ParsedAnswer) -> list[Mask]:
-        if not parsed.segments or self._look.model.network.segmentation is None:
+    def _masks(self, talk: Sequence[Exchange], said: WrittenAnswer, images: Sequence[int]) -> list[Mask]:
+        """images: which one each thing that is cut out is in."""
+        network = self._look.model.network
+        if not images or network.segmentation is None:
             return []
-        return self._look.masks(decode.segment(self._look.model.network, self._look.seen, talk, said.tokens))
-
-
-def _parts(parsed: ParsedAnswer) -> list[Part]:
-    """An answer as it is kept in the conversation."""
-    parts: list[Part] = []
-    for piece in parsed.pieces:
-        parts += [piece.words] if piece.words else []
-        parts += [Trajectory(piece.trace)] if piece.trace is not None else []
-    return [*parts, *parsed.boxes]
+        return self._look.masks(decode.segment(network, self._look.seen, talk, said.tokens, images, said.forgotten))
 
 
 def told(pieces: Sequence[AnswerPiece], image_id: str, origin: str) -> Narrative:

@@ -76,9 +76,9 @@ class PromptReader:
         ids: list[int] = []
         targets = []
         for part in parts:
-            if isinstance(part, SegmentTarget):
-                targets.append(len(ids))
             ids += self._part(part)
+            if isinstance(part, SegmentTarget):
+                targets.append(len(ids) - len(SEGMENT_TOKENS))
         return ids, targets
 
     def _encoded(
@@ -122,7 +122,7 @@ class PromptReader:
         if isinstance(part, str):
             return self._words(part)
         if isinstance(part, SegmentTarget):
-            return [special[name] for name in SEGMENT_TOKENS]
+            return [*self._number(part.image), *(special[name] for name in SEGMENT_TOKENS)]
         if isinstance(part, Box):
             corners = Trace([(part.x1, part.y1, 0.0), (part.x2, part.y2, 0.0)])
             return [special["<|box_start|>"], *self._words(_points(corners)), special["<|box_end|>"]]
@@ -133,9 +133,13 @@ class PromptReader:
         ids: list[int] = []
         runs = part.runs()
         for frame, trace in runs:
-            ids += self._words(f"{frame + 1}:") if len(runs) > 1 or frame else []
+            ids += self._number(frame, always=len(runs) > 1)
             ids += [self._special[_OPEN], *self._words(_points(trace)), self._special[_CLOSE]]
         return ids
+
+    def _number(self, image: int, *, always: bool = False) -> list[int]:
+        """Says which image something is on; of the first nothing is said, unless something goes on from there."""
+        return self._words(f"{image + 1}:") if image or always else []
 
     def _words(self, text: str) -> list[int]:
         ids: list[int] = self._tokenizer.encode(text, add_special_tokens=False, split_special_tokens=True)

@@ -20,7 +20,7 @@ from saywhere.models.common.modes import eval_mode
 from saywhere.models.face import Answer, Spoken, name_of, words_to_find
 from saywhere.models.search import GenerationConfig
 from saywhere.models.tracevlm.decode import rate
-from saywhere.models.tracevlm.examples import TASKS, answered, asked
+from saywhere.models.tracevlm.examples import TASKS, Exchange, Part, answered, asked
 from saywhere.models.tracevlm.face import TraceVlmConversation, TraceVlmLook, TraceVlmModel
 from saywhere.models.tracevlm.small_input import photo_features
 from saywhere.models.tracevlm.small_model import SmallTraceVLM
@@ -80,16 +80,21 @@ class SmallTraceLook(TraceVlmLook):
 
     def find_all(self, texts: Sequence[str]) -> list[Box | None]:
         """Of the things found, the one whose box the model would likeliest draw; where some are of the kind that a text
-        names first, one of those. Where nothing was found, the box that it draws, or None if that cannot be read."""
-        seen = photo_features(self.view)
+        names first, one of those. None where a text names a kind and says no more, and none of it was found. Where
+        nothing at all was found, the box that it draws, or None if that cannot be read."""
+        seen, said = photo_features(self.view), [" ".join(words_to_find(text)) for text in texts]
         things = [(Box(*box), CLASSES[kind]) for box, kind in zip(seen.boxes.tolist(), seen.classes, strict=True)]
-        if not things:
-            return self.draw(texts)
-        return [self._likeliest(" ".join(words_to_find(text)), things) for text in texts]
+        if things:
+            return [self._likeliest(text, things) for text in said]
+        drawn = iter(self.draw([text for text in said if not is_bare_name(text)]))
+        return [None if is_bare_name(text) else next(drawn) for text in said]
 
-    def _likeliest(self, text: str, things: Sequence[tuple[Box, str]]) -> Box:
+    def _likeliest(self, text: str, things: Sequence[tuple[Box, str]]) -> Box | None:
         meant = first_named(text)
-        boxes = [box for box, kind in things if kind in meant] or [box for box, _ in things]
+        boxes = [box for box, kind in things if kind in meant]
+        if not boxes and is_bare_name(text):
+            return None
+        boxes = boxes or [box for box, _ in things]
         if len(boxes) == 1:
             return boxes[0]
         talks = [[asked("box", text), answered(box)] for box in boxes]
@@ -148,21 +153,23 @@ class SmallTraceConversation(TraceVlmConversation):
         if what := thing_looked_for(text):
             return self._point_at(what, hear)
         if said := self._look.is_there(text):
-            self.turns = [*self.turns, asked("dialogue", text.strip()), answered(said)]
-            if hear is not None:
-                hear(said)
-            return Spoken(said)
+            return self._told(asked("dialogue", text.strip()), Spoken(said), hear)
         return super()._say(TASKS["describe"] if is_about_the_whole(text) else text, None, hear)
 
     def _point_at(self, what: str, hear: Callable[[str], None] | None) -> Spoken:
         """The box that it would likeliest draw among those of things found: it chooses better than it draws."""
         (box,) = self._look.find_all([what])
         if box is None:
-            return super()._say(f"{TASKS['box']}{what}", None, hear)
-        self.turns = [*self.turns, asked("box", what), answered(box)]
+            return self._told(asked("box", what), Spoken(f"I do not see {what}."), hear)
+        return self._told(asked("box", what), Spoken(_HERE, (box,)), hear)
+
+    def _told(self, question: Exchange, spoken: Spoken, hear: Callable[[str], None] | None) -> Spoken:
+        """What others than the body answered, kept in the conversation as if it had."""
+        boxes: list[Part] = [region for region in spoken.regions if isinstance(region, Box)]
+        self.turns = [*self.turns, question, answered(*(boxes or [spoken.text]))]
         if hear is not None:
-            hear(_HERE)
-        return Spoken(_HERE, (box,))
+            hear(spoken.text)
+        return spoken
 
 
 def open_small(folder: str | Path, part: str = "") -> SmallTraceModel:

@@ -15,9 +15,9 @@ from saywhere.core import Box, Frame, InvalidValue
 from saywhere.core.types import Floats32
 from saywhere.models.eye.encoder import open_eye
 from saywhere.models.tracevlm.coordinates import Coordinates
-from saywhere.models.tracevlm.examples import ASSISTANT, USER, Exchange, Part, SegmentTarget
+from saywhere.models.tracevlm.examples import ASSISTANT, USER, Exchange, Part
 from saywhere.models.tracevlm.prompts import PromptReader
-from saywhere.models.tracevlm.qwen import SEGMENT_TOKENS, TRAJECTORY_TOKENS
+from saywhere.models.tracevlm.qwen import TRAJECTORY_TOKENS
 from saywhere.models.tracevlm.small_config import SmallConfig
 from saywhere.models.tracevlm.small_photos import LEAST_SCORE, WINDOWS, PhotoFeatures, of_things, window_states
 from saywhere.models.tracevlm.small_tokens import (
@@ -170,8 +170,6 @@ class SmallReader(PromptReader):
 
     def _part(self, part: Part) -> list[int]:
         special = self.inputs.special
-        if isinstance(part, SegmentTarget):
-            return [special[name] for name in SEGMENT_TOKENS]
         if isinstance(part, Box):
             return [special[BOX[0]], *self._points([(part.x1, part.y1), (part.x2, part.y2)]), special[BOX[1]]]
         return super()._part(part)
@@ -180,7 +178,7 @@ class SmallReader(PromptReader):
         ids: list[int] = []
         runs = part.runs()
         for frame, trace in runs:
-            ids += self._words(f"{frame + 1}:") if len(runs) > 1 or frame else []
+            ids += self._number(frame, always=len(runs) > 1)
             kept = np.linspace(0, len(trace) - 1, min(len(trace), READ_POINTS)).round().astype(int)
             opening, closing = (self.inputs.special[name] for name in TRAJECTORY_TOKENS)
             ids += [opening, *self._points(trace.xy[kept]), closing]

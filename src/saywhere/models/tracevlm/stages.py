@@ -10,31 +10,18 @@ from saywhere.core.errors import UnknownName
 
 @dataclass(frozen=True, slots=True)
 class TrainingStage:
-    """trained: parts of the network, see `network.PARTS`. lr, batch_size, epochs: the paper's. tasks: to learn."""
+    """trained: parts of the network, see `network.PARTS`. lr, batch_size, epochs: the paper's."""
 
     trained: tuple[str, ...]
     lr: float
     batch_size: int
     epochs: int
-    tasks: tuple[str, ...]
 
 
 STAGES: Final = {
-    "1": TrainingStage(("trajectory", "perception", "tokens"), 4e-5, 256, 1, ("caption", "trajectory", "narrate")),
-    "1.5": TrainingStage(
-        ("trajectory", "perception", "tokens", "language", "vision", "segmentation"),
-        4e-5,
-        128,
-        3,
-        ("caption", "describe", "trajectory", "narrate", "ground", "box", "mask", "segment", "reason"),
-    ),
-    "2": TrainingStage(
-        ("tokens", "language"),
-        2e-5,
-        128,
-        1,
-        ("interpret", "ground", "reason", "dialogue", "mask", "segment"),
-    ),
+    "1": TrainingStage(("trajectory", "perception", "tokens"), 4e-5, 256, 1),
+    "1.5": TrainingStage(("trajectory", "perception", "tokens", "language", "vision", "segmentation"), 4e-5, 128, 3),
+    "2": TrainingStage(("tokens", "language"), 2e-5, 128, 1),
 }
 
 

@@ -109,7 +109,9 @@ class TraceVlmTask:
         section = self.section
         if section.start:
             model = TraceVLM.from_pretrained(section.start, dtype=section.dtype)
-            model.config = replace(model.config, whole_base=model.config.whole_base or section.whole_base)
+            whole_base = model.config.whole_base or section.whole_base
+            model.config = replace(model.config, whole_base=whole_base, context=section.context or model.config.context)
+            model.reader = PromptReader(model.body.inputs, model.config.context)
         else:
             model = TraceVLM(section.config(), open_qwen(section.base, section.dtype), seed)
         model.train_only(self.stage.trained)

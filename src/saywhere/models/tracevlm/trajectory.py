@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import groupby
@@ -18,6 +19,10 @@ from saywhere.models.tracevlm.config import MOST_POINTS
 COLUMNS = 5
 """Of a point as the embedding reads it: x, y, seconds, its number, its frame."""
 BASE_PX = 5.0
+_NEARLY = 0.95
+"""Of as many points as there may be: near enough."""
+_HALVINGS = 16
+"""Of the range of tolerances."""
 _TENTHS = 10.0
 """Of a second: the step of the code of time."""
 _STEP_S = 0.1
@@ -63,15 +68,25 @@ def key_points(
     phrases: of what was said meanwhile; without any, the whole trace is one of the greatest importance.
     """
     whole = [Phrase(trace.start_s, np.inf, 5)] if len(trace) and not phrases else phrases
-    tolerance_px = BASE_PX
-    kept = simplify_phrases(trace, whole, size_px, tolerance_px)
-    while len(kept) > most and tolerance_px < max(size_px):
-        tolerance_px *= 2
+    fine = simplify_phrases(trace, whole, size_px, BASE_PX)
+    low_px, high_px = BASE_PX, 4.0 * max(size_px)
+    for _ in range(_HALVINGS if len(fine) > most else 0):
+        tolerance_px = math.sqrt(low_px * high_px)
         kept = simplify_phrases(trace, whole, size_px, tolerance_px)
-    if len(kept) > most:
-        # Strokes keep their ends, however coarse it gets.
-        kept = Trace(kept.points[np.linspace(0, len(kept) - 1, most).round().astype(int)])
-    return kept
+        if _NEARLY * most <= len(kept) <= most:
+            return kept
+        low_px, high_px = (tolerance_px, high_px) if len(kept) > most else (low_px, tolerance_px)
+        fine = kept if len(kept) > most else fine
+    return _thinned(fine, most)
+
+
+def _thinned(trace: Trace, most: int) -> Trace:
+    """Evenly chosen points, for no tolerance fits: strokes keep their ends, and bends alike go all at once."""
+    if len(trace) <= most:
+        return trace
+    chosen = np.linspace(0, len(trace) - 1, most).round().astype(int)
+    starts = np.unique(np.searchsorted(chosen, trace.starts))
+    return Trace(trace.points[chosen], starts[starts < most].tolist())
 
 
 def of_region(region: Region, frame: Frame) -> Trajectory | None:
