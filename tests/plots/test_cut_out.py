@@ -7,6 +7,7 @@ from PIL import Image
 
 from saywhere.core import Box, Mask, Point, Region, Trace
 from saywhere.plots.cut_out import draw_cut_out, draw_cut_outs
+from saywhere.plots.pointed import draw_pointed
 from saywhere.plots.sheet import save_png
 
 RED = Image.new("RGB", (60, 40), (200, 30, 30))
@@ -42,6 +43,26 @@ def test_what_was_pointed_at_is_drawn_and_a_mask_at_the_edge_has_a_closed_outlin
     assert all(not np.array_equal(one, drawn[0]) for one in drawn[1:])
     pink = np.abs(drawn[0] - (224, 33, 138)).max(axis=2) < 40
     assert pink.any(axis=0).sum() > 0.8 * pink.shape[1]
+
+
+def test_all_that_an_answer_points_out_is_drawn_where_it_is(tmp_path: Path) -> None:
+    left = np.zeros((4, 6), dtype=bool)
+    left[:, :3] = True
+    regions: list[Region] = [
+        Mask(left),
+        Trace([(0.6, 0.1, 0), (0.9, 0.9, 1)]),
+        Box(0.6, 0.2, 0.8, 0.8),
+        Point(0.75, 0.5),
+    ]
+    save_png(draw_pointed(RED, []), tmp_path / "nothing.png", dpi=100)
+    plain = pixels(tmp_path / "nothing.png")
+    for number, region in enumerate(regions):
+        save_png(draw_pointed(RED, [region]), tmp_path / f"{number}.png", dpi=100)
+        changed = (np.abs(pixels(tmp_path / f"{number}.png") - plain).max(axis=2) > 30).any(axis=0)
+        halves = changed[: len(changed) * 9 // 20].any(), changed[len(changed) * 11 // 20 :].any()
+        assert halves == (number == 0, number > 0)
+    save_png(draw_pointed(RED, regions), tmp_path / "all.png", dpi=100)
+    assert (np.abs(pixels(tmp_path / "all.png") - plain).max(axis=2) > 30).any(axis=0).sum() > 0.5 * plain.shape[1]
 
 
 def test_photos_stand_side_by_side_with_their_masks(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 import torch
 
+from saywhere.build.coco_regions import CocoFolder
 from saywhere.core import InvalidFile, InvalidValue
 from saywhere.models.updown import QuestionBatch, Questions, UpDnVqa
 from saywhere.reproduce import hint_measure as measures
@@ -278,6 +279,19 @@ def test_the_same_seed_gives_the_same_eye() -> None:
     crops = crops_of(scenes[0], region_boxes(scenes[0]))
     assert isinstance(one, WorldRegionEye)
     torch.testing.assert_close(one(crops), two(crops))
+
+
+def test_every_setting_that_departs_from_the_paper_is_listed() -> None:
+    told = {one.setting: one.here for one in HintExperiment(coco=CocoFolder(*[Path()] * 3)).departures()}
+    world, photos = "the simulated world", "real photos"
+    assert told[f"network, {world}"] == "UpDn of width 128, words of 64, dropout 0, GELU"
+    steps = told[f"steps of the network, {photos}"]
+    assert steps == "1,000 of the base, 200 of tuning, each with 64 questions"
+    assert told[f"captioner, {photos}"] == "UpDn of width 128, words of 64, dropout 0.2, 3 beams"
+    assert told[f"steps of the captioner, {world}"] == "800 of the base, 80 of tuning, each with 32 captions"
+    assert told["share of hints, in %"] == "1.5, 3, 6, 12, 100"
+    assert told["weight of attention alignment"] == "30 times as much"
+    assert not any(photos in setting for setting in (one.setting for one in HintExperiment().departures()))
 
 
 def test_a_quick_plan_decides_nothing() -> None:

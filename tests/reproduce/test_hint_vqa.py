@@ -15,16 +15,18 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from saywhere.build.coco import FIELDS, KIND
-from saywhere.core import InvalidFile, UnknownName
+from saywhere.core import InvalidFile, InvalidValue, UnknownName
 from saywhere.core.coco_classes import COCO_CLASSES
 from saywhere.models.answerer.data import PLACES_FIELDS
-from saywhere.models.region_features import REGIONS
+from saywhere.models.patchioner.answering import state_places
+from saywhere.models.region_features import REGIONS, RegionFeatures
 from saywhere.models.updown import PreparedQuestion, Questions
 from saywhere.reproduce import hint_rows as rows
 from saywhere.reproduce.hint_tuning import VQA, HintScale
 from saywhere.reproduce.hint_vqa import SECTION, HintVqaExperiment
-from saywhere.reproduce.hint_vqa_data import PrincipalPlaces, VqaPhotos, prepare_vqa_photos
+from saywhere.reproduce.hint_vqa_data import PrincipalPlaces, VqaPhotos, peoples_questions, prepare_vqa_photos
 from saywhere.store import Store, StoreWriter
+from saywhere.vision.things import NamedThings
 
 _PHOTOS, _SIZE, _SIDE = 240, 6, 4
 _DOG, _CAT = (0.0, 0.0, 0.5, 0.5), (0.5, 0.5, 1.0, 1.0)
@@ -36,21 +38,26 @@ def quiet(what: str, done: int, total: int) -> None:
     pass
 
 
-def _question(number: int, text: str, kind: str, answer: str) -> dict[str, object]:
+def _question(number: int | str, text: str, kind: str, answer: str) -> dict[str, object]:
     answer_type = "yes/no" if answer in ("yes", "no") else "other"
     about = {"question_type": kind, "answer_type": answer_type, "split": "train"}
     return {"id": number, "question": text, "answer": answer, "answers": [answer] * 10, **about}
 
 
-def _places(rng: np.random.Generator) -> tuple[NDArray[Any], NDArray[Any]]:
-    """The whole, a dog and a cat by their vectors; the whole and 4 × 4 windows by their states."""
-    count = 3 + 1 + _SIDE**2
-    regions = np.concatenate([rng.normal(size=(count, _SIZE)), np.zeros((count, 4))], axis=1)
-    regions[0, -3], regions[1:3, -2], regions[3:, -1] = 1, 1, 1
-    edges = np.linspace(0, 1, _SIDE + 1)
-    windows = [(edges[c], edges[r], edges[c + 1], edges[r + 1]) for r in range(_SIDE) for c in range(_SIDE)]
-    whole = (0.0, 0.0, 1.0, 1.0)
-    return regions, np.array([whole, _DOG, _CAT, whole, *windows])
+def _places(rng: np.random.Generator, *, again: bool = False, nothing: bool = False) -> RegionFeatures:
+    """A dog and a cat, and 4 × 4 windows. again: there was a second look. nothing: nothing was found."""
+    vectors, boxes = rng.normal(size=(2, _SIZE)), np.array([_DOG, _CAT])
+    found = NamedThings(vectors.astype(np.float32), boxes.astype(np.float32), np.array([0.9, 0.5], np.float32))
+    states = rng.normal(size=(1 + _SIDE**2, _SIZE)).astype(np.float32)
+    second = rng.normal(size=(1 + 2**2, _SIZE)).astype(np.float32) if again else None
+    return state_places(rng.normal(size=_SIZE).astype(np.float32), states, None if nothing else found, second)
+
+
+def _store(folder: Path, *photos: RegionFeatures) -> Store:
+    with StoreWriter(folder, REGIONS, PLACES_FIELDS, {}) as writer:
+        for number, places in enumerate(photos):
+            writer.add(f"{number:012}", regions=places.features, boxes=places.boxes_xyxy)
+    return Store(folder)
 
 
 @pytest.fixture(scope="module")
@@ -70,12 +77,12 @@ def stores(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
                 _question(2 * number, "Is the dog asleep?", "is the", "yes" if number % 5 < 3 else "no"),
                 _question(2 * number + 1, "What is it?", "what is", "cat" if number % 2 else "fog"),
             ]
-            seen = {"saliency": looks} if number % 2 else {}
+            looked = {"saliency": looks} if number % 2 else {}
             classes = [COCO_CLASSES.index("dog"), COCO_CLASSES.index("cat")]
             told = {"boxes_xyxy": [_DOG, _CAT], "classes": classes, "questions": asked}
-            coco.add(f"{number:012}", jpeg=jpeg.getvalue(), **told, **seen)
-            regions, boxes = _places(rng)
-            places.add(f"{number:012}", regions=regions, boxes=boxes)
+            coco.add(f"{number:012}", jpeg=jpeg.getvalue(), **told, **looked)
+            seen = _places(rng)
+            places.add(f"{number:012}", regions=seen.features, boxes=seen.boxes_xyxy)
     return folder / "coco", folder / "places"
 
 
@@ -118,6 +125,25 @@ def test_only_questions_with_answers_of_the_wanted_types_are_kept(stores: tuple[
     assert {one.answer_type for name in kept.splits for one in _split(kept, name)} == {"other"}
 
 
+def test_questions_of_other_sets_are_left_out_and_ids_may_be_texts(tmp_path: Path) -> None:
+    asked = [
+        _question("1", "Is the dog asleep?", "is the", "yes"),
+        {**_question("vsr 3", "Is the dog under the table?", "is", "yes"), "source": "vsr"},
+        {**_question(1, "What breed is the dog?", "what is", "poodle"), "source": "okvqa"},
+        {**_question(2, "What is it?", "what is", "dog"), "source": "vqa"},
+    ]
+    with StoreWriter(tmp_path / "coco", KIND, FIELDS, {}) as coco:
+        coco.add("000000000001", jpeg=b"", questions=asked)
+        coco.add("000000000002", jpeg=b"", questions=asked[1:3])
+    told = {row.key: [one.id for one in peoples_questions(row)] for row in Store(tmp_path / "coco")}
+    assert told == {"000000000001": ["1", 2], "000000000002": []}
+    _store(tmp_path / "places", *[_places(np.random.default_rng(0))] * 3)
+    with StoreWriter(tmp_path / "other", KIND, FIELDS, {}) as coco:
+        coco.add("000000000002", jpeg=b"", questions=asked[1:3])
+    with pytest.raises(InvalidFile, match="none of the photos"):
+        prepare_vqa_photos(tmp_path / "out", tmp_path / "other", tmp_path / "places", SCALE, quiet)
+
+
 def test_people_look_at_what_the_question_or_its_answer_names(questions: Questions) -> None:
     dogs = cats = 0
     for one in _split(questions, "changed"):
@@ -154,7 +180,7 @@ def test_windows_are_joined_and_things_have_the_state_of_the_windows_they_cover(
     np.testing.assert_allclose(states[1], states[3], atol=1e-5)
     np.testing.assert_allclose(states[2], states[-1], atol=1e-5)
     np.testing.assert_allclose(seen.boxes_xyxy[[3, -1]], [_DOG, _CAT])
-    given = row["regions"].astype(np.float32)[3:, :_SIZE].reshape(-1, _SIZE)
+    given = row["regions"].astype(np.float32)[3 : 4 + _SIDE**2, :_SIZE]
     windows = given[1:].reshape(_SIDE, _SIDE, _SIZE)
     first, last = windows[:2, :2].mean(axis=(0, 1)), windows[2:, 2:].mean(axis=(0, 1))
     ratio = np.linalg.norm(states[3] - states[0]) / np.linalg.norm(first - given[0])
@@ -162,21 +188,44 @@ def test_windows_are_joined_and_things_have_the_state_of_the_windows_they_cover(
     # Windows have no vector in the space of texts, and say that they are windows.
     assert not seen.features[3:, :_SIZE].any()
     assert seen.features[3:, _SIZE + 3].tolist() == [1.0] * 4
+    np.testing.assert_allclose(seen.features[:3, _SIZE], [0, 0.9, 0.5], atol=1e-3)
+
+
+def test_a_second_look_changes_nothing_of_what_the_first_one_saw(tmp_path: Path) -> None:
+    once, twice = (
+        _store(tmp_path / str(again), *(_places(np.random.default_rng(seed), again=again) for seed in range(9)))
+        for again in (False, True)
+    )
+    seen = [PrincipalPlaces.of(store, _SIZE)(store.by_key("000000000000")) for store in (once, twice)]
+    np.testing.assert_array_equal(seen[0].boxes_xyxy, seen[1].boxes_xyxy)
+    assert seen[0].features.shape == seen[1].features.shape
+    np.testing.assert_allclose(seen[0].features[:, _SIZE : _SIZE + 4], seen[1].features[:, _SIZE : _SIZE + 4])
+
+
+@pytest.mark.parametrize("reason", ["do not begin with the whole", "not those of the whole"])
+def test_places_of_another_layout_are_refused(tmp_path: Path, reason: str) -> None:
+    right = _places(np.random.default_rng(0))
+    features, boxes = right.features, right.boxes_xyxy
+    if "begin" in reason:
+        features = np.pad(features, ((0, 0), (0, 2)))
+    else:
+        # As they were written once: things do not come again by their states.
+        features, boxes = features[:-2], boxes[:-2]
+    store = _store(tmp_path / "places", RegionFeatures(features, boxes))
+    with pytest.raises(InvalidValue, match=f"photo 000000000000: .*{reason}"):
+        PrincipalPlaces.of(store, _SIZE)
 
 
 def test_a_photo_on_which_nothing_was_found_has_its_windows_alone(stores: tuple[Path, Path], tmp_path: Path) -> None:
-    row = next(iter(Store(stores[1])))
-    told = np.array([0, *range(3, len(row["boxes"]))])
-    with StoreWriter(tmp_path / "places", REGIONS, PLACES_FIELDS, {}) as places:
-        places.add("1", regions=row["regions"][told], boxes=row["boxes"][told])
-    seen = PrincipalPlaces.of(Store(stores[1]), _SIZE)(Store(tmp_path / "places").by_key("1"))
+    bare = _store(tmp_path / "places", _places(np.random.default_rng(0), nothing=True))
+    seen = PrincipalPlaces.of(Store(stores[1]), _SIZE)(next(iter(bare)))
     assert len(seen) == 1 + (_SIDE // 2) ** 2
 
 
 def test_places_of_other_photos_are_refused(stores: tuple[Path, Path], tmp_path: Path) -> None:
     with StoreWriter(tmp_path / "places", REGIONS, PLACES_FIELDS, {}) as places:
-        regions, boxes = _places(np.random.default_rng(0))
-        places.add("999999999999", regions=regions, boxes=boxes)
+        seen = _places(np.random.default_rng(0))
+        places.add("999999999999", regions=seen.features, boxes=seen.boxes_xyxy)
     with pytest.raises(InvalidFile, match="none of the photos"):
         prepare_vqa_photos(tmp_path / "out", stores[0], tmp_path / "places", SCALE, quiet)
 

@@ -77,6 +77,17 @@ def test_rows_that_are_not_there_or_that_others_start_from_are_not_left_out() ->
         replace(TINY, full=True, left_out=("task12-cycle-b",))
 
 
+def test_every_setting_that_departs_from_the_paper_is_listed() -> None:
+    told = {one.setting: (one.here, one.paper) for one in MitrExperiment().departures()}
+    assert told["words of a narration"] == ("at most 30", "at most 100")
+    assert told["gradients"] == ("clipped to a norm of 1", "each number clipped to 0.1")
+    assert told["width, heads, feed-forward"] == ("64, 4, 256", "512, 8, 2048")
+    assert told["dropout of attention, of inputs"] == ("0, 0.1", "0.1, 0.5")
+    assert told["previous boxes in Task 1 and the cycle"] == ("100 % hidden", "all seen")
+    # Rows differ in the weights of their tasks, as the paper's do.
+    assert not any(setting.startswith("weight") for setting in told)
+
+
 def test_smaller_differences_are_claimed_by_the_papers_own() -> None:
     margins = {plan.better: plan.margin for test, plan in smaller_claims() if test == "trace"}
     assert margins["task1"] == pytest.approx(0.208 - 0.171)

@@ -25,9 +25,8 @@ from saywhere.reproduce.narrations import (
     distances,
     guesses,
     prepare_narrations,
-    pseudo_boxes,
-    read_boxes,
 )
+from saywhere.reproduce.pseudo_traces import pseudo_boxes, read_boxes
 from saywhere.store import StoreWriter
 from saywhere.vision import View
 
@@ -119,6 +118,15 @@ def test_what_a_model_saw_already_is_used_and_named(boxes: Path, tmp_path: Path)
     assert sum(len(prepared.split(name)) for name in ("train", "validation", "test")) == 79
     assert len(prepared.split("train")[0].image) == 3
     assert any(one.here == "places that saywhere-base sees" for one in planned.departures())
+
+
+def test_the_departures_are_those_of_the_row_that_learns(boxes: Path) -> None:
+    told = {one.setting: (one.here, one.paper) for one in NarrationsExperiment(ids=boxes, boxes=boxes).departures()}
+    assert told["previous boxes in Task 1"] == ("90 % hidden", "all seen")
+    assert told["dropout of attention, of inputs"] == ("0, 0.5", "0.1, 0.5")
+    assert told["weight of the cycle"] == ("0", "0.1")
+    assert told["gradients"] == ("clipped to a norm of 1", "each number clipped to 0.1")
+    assert "weight of the caption" not in told
 
 
 def test_narrations_need_photos_or_features(boxes: Path, tmp_path: Path) -> None:

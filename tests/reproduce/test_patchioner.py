@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 import numpy as np
 import pytest
+import torch
 import typer
 from PIL import Image
 from typer.testing import CliRunner
@@ -18,35 +19,44 @@ from saywhere.build.region_texts import ClassBox
 from saywhere.cli import reproduce as command
 from saywhere.core import InvalidFile, InvalidValue
 from saywhere.core.coco_classes import COCO_CLASSES
+from saywhere.language.vocabulary import Vocabulary
+from saywhere.models.patchioner.decoder import DecoderConfig, PrefixDecoder
+from saywhere.models.patchioner.eyes import EncoderEyes
 from saywhere.models.patchioner.grounding import NounPhrase
 from saywhere.models.patchioner.memory import Direct, MemoryGap
 from saywhere.models.patchioner.seer import GroundingConfig, Seer, save_config
+from saywhere.models.patchioner.writers import VectorWriter
 from saywhere.models.search import GenerationConfig
 from saywhere.reproduce.caption_metrics import CaptionMetrics
 from saywhere.reproduce.patchioner import PHOTOS_PAGE, PatchionerExperiment
 from saywhere.reproduce.patchioner_data import box_task, listed_photos, read_held_out
-from saywhere.reproduce.patchioner_measure import (
+from saywhere.reproduce.patchioner_looks import (
+    AS_MODEL,
+    ATTENTION,
     DETECTED,
     FOUND,
+    WHOLE,
+    detected_places,
+    look_at,
+    remembering,
+)
+from saywhere.reproduce.patchioner_measure import (
     INSTEAD,
     NOTHING,
     OWN,
     SHIPPED,
-    WHOLE,
     CaptionRows,
     Key,
     bridge_for,
-    detected_places,
     distances,
     gaps,
-    look_at,
     memory_name,
     own_gap,
     recalls,
     references_of,
 )
 from saywhere.reproduce.results import Results
-from saywhere.vision import Found
+from saywhere.vision import Found, PhotoLike, View
 from saywhere.vision.detector import Detected
 from tests.models import patchioner_seeing as tiny
 
@@ -69,6 +79,43 @@ class NamedFinder(tiny.ThingFinder):
 def a_seer(**changes: Any) -> Seer:
     seer = tiny.seer(**changes)
     seer.eyes = replace(seer.eyes, detector=NamedFinder())
+    return seer
+
+
+class EyeEncoder(tiny.ColourEncoder):
+    """As an eye that learnt: the whole photo has a vector of its own, a cup's; people look at the dog; and there are
+    hidden states."""
+
+    fingerprint: dict[str, str | int] = {"encoder": "eye"}  # noqa: RUF012 - as the protocol has it
+
+    def look(self, photo: PhotoLike) -> View:
+        seen = super().look(photo)
+        looked_at = np.full((4, 4), 0.01)
+        looked_at[:2, 2:] = 1
+        states = np.random.default_rng(int(seen.patches[0, 0].argmax())).normal(size=(1 + 16, 5))
+        return View(seen.frame, seen.patches, [0, 0, 2], looked_at, (), states, [0, 1, 0])
+
+
+class SecondLook:
+    def look(self, photo: Image.Image) -> np.ndarray:
+        return np.full((17, 2), photo.width, np.float32)
+
+
+def an_attending_decoder() -> PrefixDecoder:
+    words = Vocabulary.of_words(tiny.SENTENCES)
+    shape = {"width": 8, "layers": 1, "heads": 2, "feed_forward": 8, "max_words": 5, "states_size": 5}
+    decoder = PrefixDecoder.fresh(DecoderConfig(len(words), 3, **shape), words, 0).eval()
+    with torch.random.fork_rng(devices=[]), torch.no_grad():
+        torch.manual_seed(0)
+        for parameter in decoder.parameters():
+            parameter.add_(torch.randn_like(parameter))
+    return decoder
+
+
+def a_seer_with_an_eye(decoder: Any = None) -> Seer:
+    """One whose eye needs no alignment and looks twice. decoder: one that attends to photos, if any."""
+    seer = tiny.seer(writer=None if decoder is None else VectorWriter(decoder), least_similarity=0.0)
+    seer.eyes = EncoderEyes(EyeEncoder(), None, NamedFinder(), tiny.tags(), auxiliary=SecondLook)
     return seer
 
 
@@ -220,6 +267,35 @@ def test_vectors_are_those_that_the_seer_itself_gives(data: Path, tmp_path: Path
     assert asked.sets.vectors["patch"].shape == (1, 3)
 
 
+def test_an_eye_without_an_alignment_has_its_own_vector_of_the_photo_and_its_attention(
+    data: Path, tmp_path: Path
+) -> None:
+    held, seer = read_held_out(data, NAMES), a_seer_with_an_eye()
+    asked = look_at(held, seer, tmp_path / "views", quiet)
+    cat, dog, cup = np.eye(3)
+    np.testing.assert_allclose(asked.images.vectors[AS_MODEL], [cup] * 3)
+    np.testing.assert_allclose(asked.contrasts, [dog] * 3)
+    assert [asked.images.vectors[way][0].argmax() for way in ("uniform", ATTENTION)] == [0, 1]
+    # The cat's box holds no patch that people look at, but its patches are looked at equally.
+    np.testing.assert_allclose(asked.boxes.vectors[ATTENTION][0], cat, atol=1e-6)
+    assert (asked.states, asked.boxes.weights) == ({}, {})
+
+
+def test_of_an_encoder_without_attention_there_are_no_rows_weighed_by_it(data: Path, tmp_path: Path) -> None:
+    asked = look_at(read_held_out(data, NAMES), a_seer(), tmp_path / "views", quiet)
+    assert ATTENTION not in asked.boxes.vectors
+    np.testing.assert_allclose(asked.images.vectors[AS_MODEL], asked.images.vectors["uniform"], atol=1e-6)
+
+
+def test_views_keep_the_second_look(data: Path, tmp_path: Path) -> None:
+    seer = a_seer_with_an_eye()
+    for looked in (1, 0):
+        eye = remembering(seer, tmp_path / "views")
+        second = eye.look(data / "photos" / f"{NAMES[0]}.png").auxiliary
+        assert eye.looked == looked
+        np.testing.assert_array_equal(second, SecondLook().look(tiny.photo()))
+
+
 def test_classes_are_pointed_at_and_what_is_too_unlike_is_not(data: Path, tmp_path: Path) -> None:
     held = read_held_out(data, NAMES)
     pointed = look_at(held, a_seer(), tmp_path / "views", quiet).pointed
@@ -311,6 +387,27 @@ def test_captions_are_those_that_the_seer_itself_writes(data: Path, tmp_path: Pa
     }
 
 
+def test_a_writer_that_attends_to_photos_reads_each_items_own_photo(data: Path, tmp_path: Path) -> None:
+    seer = a_seer_with_an_eye(an_attending_decoder())
+    tiny.photo().rotate(180).save(data / "photos" / f"{NAMES[1]}.png")
+    held = read_held_out(data, NAMES)
+    asked = look_at(held, seer, tmp_path / "views", quiet, with_states=True)
+    made = CaptionRows(asked, {"one": seer}, gaps(seer, None), {}, quiet)
+    looks = [seer.look(path) for path in held.photos.values()]
+    regions = [item.region for item in asked.boxes.task.items[:3]]
+    said = made.captions(Key("boxes", "one", NOTHING))
+    assert [*said.values()] == [one.text for look in looks for one in look.captions(regions)]
+    whole = [*made.captions(Key("images", "one", NOTHING)).values()]
+    assert whole == [look.caption().text for look in looks]
+    assert whole[0] != whole[1]
+
+
+def test_writers_that_read_vectors_alone_come_first() -> None:
+    looking, plain = a_seer_with_an_eye(an_attending_decoder()), a_seer_with_an_eye()
+    made = experiment(Path("data"), {"looking": looking, "zero-shot": plain})
+    assert made.plan()["writers"] == ["zero-shot", "looking"]
+
+
 def test_the_whole_photos_caption_names_only_its_own_thing(data: Path, tmp_path: Path) -> None:
     made = answers(data, tmp_path, a_seer())
     key = Key("boxes", "one", NOTHING, INSTEAD)
@@ -324,7 +421,7 @@ def test_the_whole_photos_caption_names_only_its_own_thing(data: Path, tmp_path:
 def test_beams_are_asked_of_the_writer_and_nothing_is_written_twice(data: Path, tmp_path: Path) -> None:
     seer = a_seer()
     made = answers(data, tmp_path, seer)
-    for way in ("", "uniform"):
+    for way in ("", AS_MODEL):
         made.captions(Key("images", "one", NOTHING, way, beams=5))
     assert seer.writer.objects.decoder.asked == [GenerationConfig("beam", beams=5)]
 
@@ -400,6 +497,19 @@ def test_a_whole_run_writes_tables_claims_and_pages(data: Path, tmp_path: Path) 
     assert page.count("a dog (true class: dog)") == 2
     pointing = next(table for table in results.tables if table.number == 15)
     assert pointing.rows[0].mean("pointing") == 100.0
+
+
+@pytest.mark.usefixtures("no_tools")
+def test_a_whole_run_with_an_eye_has_rows_by_attention_and_claims_about_the_text_only_writer(
+    data: Path, tmp_path: Path
+) -> None:
+    seers = {"looking": a_seer_with_an_eye(an_attending_decoder()), "zero-shot": a_seer_with_an_eye()}
+    results = run(data, tmp_path / "out", seers)
+    weighing = {table.number: table for table in results.tables if table.title.startswith("Weighing")}
+    assert all("zero-shot writer" in table.title for table in weighing.values())
+    assert all(ATTENTION in [row.name for row in table.rows] for table in weighing.values())
+    assert [row.name for row in weighing[9].rows][:2] == [AS_MODEL, "uniform"]
+    assert any("attention say more" in claim.text for claim in results.claims)
 
 
 @pytest.mark.usefixtures("no_tools")

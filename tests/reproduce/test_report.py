@@ -407,7 +407,7 @@ def hint(**changes: object) -> Results:
         ),
         "claims": (judge("It helps.", CIDER, good, bad), judge("Noise helps.", CIDER, bad, good, CRITIQUE)),
         "sweeps": (swept,),
-        "heats": (HeatExample("photo.png", "a *black* cat", panels(), marked=1),),
+        "heats": (HeatExample("photo.png", "a *black* cat", panels(), word=1),),
     }
     return bare(**{**parts, **changes})
 
@@ -529,5 +529,5 @@ def test_heat_maps_are_shown_with_their_words_and_told_in_words(out: Path) -> No
 
 def test_a_marked_word_that_the_heading_lacks_is_refused_before_anything_is_written(tmp_path: Path) -> None:
     with pytest.raises(InvalidValue, match="marked word: is 2, but the heading has 2 words"):
-        write_report(bare(heats=(HeatExample("", "a cat", (), marked=2),)), tmp_path)
+        write_report(bare(heats=(HeatExample("", "a cat", (), word=2),)), tmp_path)
     assert list(tmp_path.iterdir()) == []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +12,7 @@ from saywhere.core import Narrative, Trace, Utterance
 from saywhere.models.tracevlm.examples import USER, InstructionFile
 from saywhere.models.tracevlm.small_photos import PHOTOS
 from saywhere.reproduce import tracevlm_photos
-from saywhere.reproduce.claims import Claim
+from saywhere.reproduce.claims import PAPER, Claim
 from saywhere.reproduce.tables import Table
 from saywhere.reproduce.tracevlm import ROWS, TinyScale, TraceExperiment, _word_boxes, power
 from saywhere.reproduce.tracevlm_data import BLIND, FIXED, MIXED, ORDER, RILN, TraceWorld, prepare_trace_world
@@ -42,6 +43,11 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+def test_a_quick_run_judges_nothing_however_many_seeds_it_has() -> None:
+    assert not replace(TraceExperiment.quick(), seeds=(0, 1, 2)).decides
+    assert replace(TraceExperiment(), seeds=(0, 1, 2)).decides
+
+
 def test_rows_learn_from_as_many_talks_about_the_same_scenes(world: Path) -> None:
     talks = {name: list(InstructionFile(world / name / "train.jsonl")) for name in (MIXED, FIXED, BLIND, RILN)}
     assert {len(some) for some in talks.values()} == {24}
@@ -70,6 +76,9 @@ def test_the_whole_experiment_runs_and_says_what_it_could_have_shown(tmp_path: P
     results = experiment.run(tmp_path, lambda *_: None)
     [table] = results.tables
     assert [row.name for row in table.rows] == [row.title for row in ROWS]
+    assert [row.paper["BLEU-4"] for row in table.rows] == [0.250, 0.265, 0.310, 0.328, 0.328]
+    assert table.rows[1].paper == {"BLEU-4": 0.265, "LBM (k=0)": 0.135, "LBM (k=1)": 0.125}
+    assert results.paper.startswith("Connecting Where You Look With What You Understand")
     for row in table.rows:
         assert row.scores[0]["LBM (k=1)"] <= row.scores[0]["LBM (k=0)"] + 1e-9
     assert any(remark.startswith("Power: with one seed") for remark in results.remarks)
@@ -102,6 +111,7 @@ def test_expressions_are_right_from_half_of_overlap_on() -> None:
     assert claim.differences == pytest.approx((1 / 3,))
     assert isinstance(twice, Claim)
     assert (twice.worse, twice.differences) == ("twice the whole photo", pytest.approx((1 / 3,)))
+    assert PAPER not in (claim.source, twice.source), "the paper claims nothing about these photographs"
 
 
 def test_answers_are_counted_against_saying_yes_to_everything() -> None:
@@ -114,6 +124,7 @@ def test_answers_are_counted_against_saying_yes_to_everything() -> None:
     assert table.rows[0].scores[0] == {"right, %": 75, "yes, %": 75}
     assert table.rows[1].scores[0] == {"right, %": 50, "yes, %": 100}
     assert claim.differences == pytest.approx((0.25,))
+    assert claim.source != PAPER
 
 
 def test_what_photographs_show_becomes_a_report_without_training(

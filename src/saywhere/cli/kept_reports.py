@@ -57,22 +57,27 @@ def render(
 def check(
     folder: Annotated[Path, typer.Argument(help="A report's folder, or one with several.", show_default=False)],
     mark: Annotated[
-        bool, typer.Option("--mark", help="Let reports whose code has changed say that older code made them.")
+        bool,
+        typer.Option("--mark", help="Let reports that older.json beside them names say that older code made them."),
     ] = False,
-    note: Annotated[str, typer.Option(help="What is known to be wrong with them, for --mark.")] = "",
 ) -> None:
-    """Say which reports no longer fit the code; fail if one does and does not say so itself."""
+    """Say which reports no longer fit the code, and what has changed; fail if one does that may not.
+
+    older.json beside the reports' folders names those that may: report → what is known to be wrong with it.
+    """
     from saywhere.core.errors import InvalidFile
-    from saywhere.reproduce.freshness import kept_reports, mark_older, problems
+    from saywhere.reproduce.freshness import kept_reports, mark_older, problems, why_older
 
     reports = kept_reports(folder)
     if not reports:
         raise InvalidFile(folder, "holds no report", "name a folder with numbers.json, or one of such folders")
     wrong = False
     for report in reports:
-        said = mark_older(report, note) if mark else ""
-        found = list(problems(report))
+        if mark:
+            mark_older(report)
+        found, older = list(problems(report)), why_older(report)
         wrong |= bool(found)
-        out.print(f"{report.name}: {' '.join(found) or said or 'as it should be'}", markup=False)
+        said = " ".join(found) or (f"older. {older}" if older else "as it should be")
+        out.print(f"{report.name}: {said}", markup=False)
     if wrong:
         raise typer.Exit(1)

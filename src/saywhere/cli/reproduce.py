@@ -244,13 +244,10 @@ def _write_study(results: Results, output: Path) -> None:
         base, tuned = shown["base"], shown["HINT"]
         if base is None or tuned is None:
             continue
-        words = one.heading.split()
-        word = words[one.marked] if one.marked is not None else words[-1]
-        is_question = one.marked == len(words) - 1 and words[-2].endswith("?")
-        prompt = " ".join(words[:-1]) if is_question else one.heading
-        told = {"answer": word} if is_question else {"word": word}
+        place = -1 if one.word is None else one.word
+        told = {"answer": one.answer} if one.answer else {"word": one.text.split()[place]}
         maps = {"a": base.values, "b": tuned.values}
-        items.append(StudyItem(f"item-{len(items) + 1}", output / one.photo, prompt, maps, **told))
+        items.append(StudyItem(f"item-{len(items) + 1}", output / one.photo, one.text, maps, **told))
     write_study(folder, "Whose explanation is more reasonable?", {"a": "base", "b": "HINT"}, items)
     out.print(f"study:  saywhere study serve {folder}", markup=False)
 

@@ -52,12 +52,16 @@ def draw_cut_outs(photos: Sequence[tuple[PhotoLike, Sequence[Bools]]]) -> Figure
         place = Rect(MARGIN_IN + col * (side + _GAP_IN), MARGIN_IN + row * (side + _GAP_IN), side, side)
         axes = add_photo(figure, place, load_photo(photo), NO_TRACE)
         for order, inside in enumerate(masks):
-            colour = LIGHT.series[order % len(LIGHT.series)]
-            tint = np.zeros((*inside.shape, 4))
-            tint[inside] = (*_rgb(colour), _TINT)
-            axes.imshow(tint, extent=(0, 1, 1, 0), interpolation="nearest", aspect="auto", zorder=2)
-            _add_outline(axes, inside, colour, 1.0)
+            add_mask(axes, inside, LIGHT.series[order % len(LIGHT.series)])
     return figure
+
+
+def add_mask(axes: Axes, inside: Bools, colour: str) -> None:
+    """A mask (h, w) on axes in fractions of the photo: its inside tinted, its outline in full colour."""
+    tint = np.zeros((*inside.shape, 4))
+    tint[inside] = (*_rgb(colour), _TINT)
+    axes.imshow(tint, extent=(0, 1, 1, 0), interpolation="nearest", aspect="auto", zorder=2)
+    _add_outline(axes, inside, colour, 1.0)
 
 
 def _rgb(colour: str) -> tuple[float, ...]:

@@ -84,11 +84,11 @@ class HeatPanel:
         return f"{self.title}: most attention {where}, half of it on {least} % of the photo{outlined}"
 
 
-def draw_heats(photo: PhotoLike, panels: Sequence[HeatPanel], heading: str, marked: int | None = None) -> Figure:
+def draw_heats(photo: PhotoLike, panels: Sequence[HeatPanel], heading: str, marked: range = range(0)) -> Figure:
     """The photo, then a heat map for each panel, each relative to its own highest value; a heading above them all.
 
-    heading: the question and its true answer, or a caption. marked: which of its words (split at spaces) is in bold:
-    the one explained.
+    heading: the question and its true answer, or a caption. marked: which of its words (split at spaces) are in bold:
+    those explained.
     """
     loaded = load_photo(photo)
     words = _drawn_words(heading, marked)
@@ -115,12 +115,13 @@ def draw_heats(photo: PhotoLike, panels: Sequence[HeatPanel], heading: str, mark
     return figure
 
 
-def heading_words(heading: str, marked: int | None) -> list[tuple[str, bool]]:
-    """The words of a heading, and whether each is the marked one."""
+def heading_words(heading: str, marked: range) -> list[tuple[str, bool]]:
+    """The words of a heading, and whether each is a marked one."""
     words = heading.split()
-    if marked is not None and not 0 <= marked < len(words):
-        raise InvalidValue("marked word", f"is {marked}, but the heading has {len(words)} words")
-    return [(word, i == marked) for i, word in enumerate(words)]
+    for number in marked:
+        if not 0 <= number < len(words):
+            raise InvalidValue("marked word", f"is {number}, but the heading has {len(words)} words")
+    return [(word, i in marked) for i, word in enumerate(words)]
 
 
 def draw_panel(photo: Photo, panel: HeatPanel | None, width_in: float) -> Figure:
@@ -167,7 +168,7 @@ def _add_texts(figure: Figure, place: Rect, panel: HeatPanel | None) -> None:
         write(figure, line, place.x, baseline, size=_NOTE_PT, colour=QUIET)
 
 
-def _drawn_words(heading: str, marked: int | None) -> list[tuple[str, bool]]:
+def _drawn_words(heading: str, marked: range) -> list[tuple[str, bool]]:
     words = heading_words(heading, marked)
     drawn = [(drawable(shortened(word, 24)), bold) for word, bold in words[:MOST_WORDS]]
     return [*drawn, ("…", False)] if len(words) > MOST_WORDS else drawn

@@ -128,7 +128,7 @@ def _shown(shown: Shown, mark: str) -> Iterator[str]:
     elif one.kind == "levels":
         yield f"{mark} {number}\\. {_safe(one.title)}".rstrip()
     elif one.kind == "heats":
-        words = heading_words(one.title, one.marked)
+        words = heading_words(one.title, one.explained)
         yield f"{number}\\. " + " ".join(f"**{_safe(word)}**" if marked else _safe(word) for word, marked in words)
     yield _image(one.alt, one.picture)
     if one.caption:

@@ -192,7 +192,7 @@ def _shown(shown: Shown, level: int, folder: Path) -> str:
     image = f'<img src="{_data(one.picture, folder)}" alt="{safe(one.alt)}">'
     heading = ""
     if one.kind == "heats":
-        words = heading_words(one.title, one.marked)
+        words = heading_words(one.title, one.explained)
         said = " ".join(f"<mark>{safe(word)}</mark>" if marked else safe(word) for word, marked in words)
         heading = f'<p class="caption asked" dir="auto">{said}</p>'
     elif one.title:

@@ -121,8 +121,12 @@ def _heats(example: HeatExample, folder: Path, name: str) -> tuple[Illustration,
     sheet = draw_heats(_path(example.photo, folder), example.panels, example.heading, example.marked)
     alt = "; ".join(["The photo", *(panel.described() for panel in example.panels)])
     lines = tuple(Line(panel.title, panel.note) for panel in example.panels if panel.note)
+    marked = example.marked
     shown = Illustration(
-        "heats", f"{PICTURES}/{name}", alt, example.heading, example.marked, lines=lines, section=example.section
+        *("heats", f"{PICTURES}/{name}", alt, example.heading, marked.start if marked else None),
+        lines=lines,
+        section=example.section,
+        marked_words=max(1, len(marked)),
     )
     return shown, {name: png_bytes(sheet, _PHOTOS_DPI)}
 

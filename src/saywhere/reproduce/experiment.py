@@ -23,6 +23,7 @@ from saywhere.core.errors import InvalidFile
 from saywhere.core.types import Progress
 from saywhere.learn import train
 from saywhere.learn.recipe import Recipe, parse_recipe
+from saywhere.learn.registry import task_class
 from saywhere.provenance import git_hash
 from saywhere.reproduce.claims import judge_together
 from saywhere.reproduce.code_hash import code_hashes
@@ -67,6 +68,10 @@ class Experiment(ABC):
         """Modules that are imported but have no part in this run, so that a report outlives a change of theirs."""
         return ()
 
+    def opened(self) -> tuple[str, ...]:
+        """Modules that a run finds by name, such as those of a model; tasks of recipes need not be said."""
+        return ()
+
     @abstractmethod
     def results(self, out: Path, progress: Progress) -> Results:
         """Do everything that is not done yet in the folder, and compare."""
@@ -87,15 +92,17 @@ class Experiment(ABC):
             claims=tuple(judge_together(found.claims)) if self.decides else (),
             remarks=(*(() if self.decides else (_UNDECIDED,)), *found.remarks),
             departures=tuple(self.departures()),
-            code=self._code(),
+            code={**self.code(), **found.code},
         )
         write_report(results, out)
         return results
 
-    def _code(self) -> dict[str, str]:
-        """Of an experiment that somebody wrote elsewhere, what it uses of ours."""
+    def code(self, tasks: Iterable[str] = ()) -> dict[str, str]:
+        """File → hash; of an experiment that somebody wrote elsewhere, what it uses of ours. tasks: names of those that
+        are trained."""
         module = type(self).__module__
-        return code_hashes(module if module.startswith("saywhere.") else Experiment.__module__, self.unused())
+        own = module if module.startswith("saywhere.") else Experiment.__module__
+        return code_hashes(own, self.unused(), (*self.opened(), *(task_class(name).__module__ for name in tasks)))
 
 
 def keep_settings(out: Path, settings: Mapping[str, Any]) -> None:
@@ -194,9 +201,9 @@ class TrainedExperiment(Experiment, Generic[R, M]):
         for begins in (True, False):
             waiting = [job for job in jobs if (job.start is None) == begins and not job.is_done]
             run_jobs(waiting, run_job, self.workers, lambda: progress("training", *steps_done(jobs)))
-        return self.compare(
-            out, {job: load_measured(job.folder / MEASURED, self.measured_as) for job in jobs}, progress
-        )
+        measured = {job: load_measured(job.folder / MEASURED, self.measured_as) for job in jobs}
+        tasks = sorted({self.recipe(job)["task"] for job in jobs})
+        return replace(self.compare(out, measured, progress), code=self.code(tasks))
 
 
 def recipe_of(job: TrainingJob[Any]) -> Recipe:

@@ -35,7 +35,7 @@ from saywhere.reproduce.hint_rows import (
     section_sweeps,
     section_tables,
 )
-from saywhere.reproduce.hint_tuning import CAPTION, VQA, HintScale, TuningExperiment
+from saywhere.reproduce.hint_tuning import CAPTION, VQA, HintScale, TuningExperiment, hinted_share
 from saywhere.reproduce.results import Departure, HeatExample, Results
 from saywhere.reproduce.tables import Scoreboard
 
@@ -107,6 +107,9 @@ class HintExperiment(TuningExperiment):
     def unused(self) -> tuple[str, ...]:
         return () if self.coco is not None else ("saywhere.build.coco_regions",)
 
+    def opened(self) -> tuple[str, ...]:
+        return () if self.coco is None else ("saywhere.models.patchioner.seer",)
+
     @property
     def sections(self) -> list[str]:
         return [WORLD] if self.coco is None else [WORLD, PHOTOS]
@@ -130,16 +133,24 @@ class HintExperiment(TuningExperiment):
         return jobs
 
     def departures(self) -> list[Departure]:
-        scale = self.runs[f"{WORLD} {VQA}"]
         photos = "; questions of a program about COCO photos" if self.coco is not None else ""
+        told = "; COCO's of few photos" if self.coco is not None else ""
         odds = f"; odds of {self.photos.odds:g} on photos" if self.coco is not None else ""
         return [
             Departure("questions", f"about drawn scenes{photos}", "VQA-CP v2 and VQA v2, asked by people"),
             Departure("human attention", "boxes of what a question is about", "VQA-HAT, drawn by people"),
             Departure("regions", "all things' true boxes, a small eye's features", "proposals of bottom-up attention"),
-            Departure("network", f"UpDn of width {scale.width}, GELU", "UpDn as published"),
+            Departure("captions", f"of drawn scenes{told}", "COCO's, on a robust split too"),
+            Departure("attention of visual words", "boxes of what they name", "6 % of COCO's segmentation, 830 words"),
+            *(
+                departure
+                for section in self.sections
+                for kind in (VQA, CAPTION)
+                for departure in self.runs[f"{section} {kind}"].departures(kind, SECTIONS[section])
+            ),
+            hinted_share(self.kept((*MAIN, *SWEPT))),
             Departure("change of priors", self.world.priors + odds, "VQA-CP's"),
-            Departure("weight of HINT", f"one of {', '.join(f'{w:g}' for w in scale.weights)}, for each row", "1"),
+            *self.runs[f"{WORLD} {VQA}"].weighing,
             Departure("seeds", f"{len(self.seeds)}, of captioners at most {self.caption_seeds}", "not stated"),
         ]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
@@ -20,6 +21,7 @@ from saywhere.models.updown import Captions, Questions, collate_captions, collat
 from saywhere.models.updown.prepared import CaptionItems, QuestionItems
 from saywhere.models.updown.task import as_captioner, as_vqa
 from saywhere.plots.heats import HeatPanel
+from saywhere.reproduce._cells import NOTHING
 from saywhere.reproduce.hint_measure import MATTERS
 from saywhere.reproduce.results import HeatExample
 from saywhere.store import Store
@@ -57,10 +59,10 @@ def question_examples(
     examples = []
     for i, made in enumerate(panels):
         one = items.question(i)
-        made.append(_people(batch.importance[i], batch.boxes[i], batch.present[i]))
+        made.append(_people(batch.importance[i], batch.boxes[i], batch.present[i], "what the question is about"))
         truth = max(set(one.answers), key=one.answers.count)
         photo = _photo(out, photos, one.image, section)
-        examples.append(HeatExample(photo, f"{one.text} {truth}", tuple(made), len(one.text.split()), section))
+        examples.append(HeatExample(photo, one.text, tuple(made), section=section, answer=truth))
     return examples
 
 
@@ -84,9 +86,9 @@ def caption_examples(
     examples = []
     for i, made in enumerate(panels):
         one = items.caption(i)
-        made.append(_people(human[i], batch.boxes[i], batch.present[i]))
-        marked = min(word for word, _ in one.visual)
-        examples.append(HeatExample(_photo(out, photos, one.image, section), one.text, tuple(made), marked, section))
+        made.append(_people(human[i], batch.boxes[i], batch.present[i], "what the word in bold means"))
+        word = min(place for place, _ in one.visual)
+        examples.append(HeatExample(_photo(out, photos, one.image, section), one.text, tuple(made), word, section))
     return examples
 
 
@@ -135,9 +137,9 @@ def _panel(title: str, alpha: Tensor, boxes: Tensor, present: Tensor, note: str)
     return HeatPanel(title, AttentionMap(heat) if heat.any() else None, _top(alpha, boxes, parts), note)
 
 
-def _people(human: Tensor, boxes: Tensor, present: Tensor) -> HeatPanel:
+def _people(human: Tensor, boxes: Tensor, present: Tensor, note: str) -> HeatPanel:
     heat = region_heat(human[present].numpy(), boxes[present].numpy())
-    return HeatPanel("people", AttentionMap(heat) if heat.any() else None, None, "what the question is about")
+    return HeatPanel("people", AttentionMap(heat) if heat.any() else None, None, note)
 
 
 def _top(alpha: Tensor, boxes: Tensor, present: Tensor) -> Floats:
@@ -147,7 +149,16 @@ def _top(alpha: Tensor, boxes: Tensor, present: Tensor) -> Floats:
 
 
 def _rank(alpha: Tensor, human: Tensor, present: Tensor) -> str:
-    return f"ρ {rank_agreement(alpha[None].numpy(), human[None].numpy(), present[None].numpy()).mean:+.2f}"
+    agreement = rank_agreement(alpha[None].numpy(), human[None].numpy(), present[None].numpy()).mean
+    return f"ρ {signed(agreement)}"
+
+
+def signed(value: float) -> str:
+    """For people: +0.48, −0.48, 0.00, or a dash where there is none."""
+    if math.isnan(value):
+        return NOTHING
+    rounded = round(value, 2)
+    return f"{rounded:+.2f}".replace("-", "−") if rounded else "0.00"
 
 
 def _photo(out: Path, photos: Photos, image: str, section: str) -> str:

@@ -36,6 +36,7 @@ from saywhere.reproduce.hint_rows import (
     HintRow,
 )
 from saywhere.reproduce.pool import run_jobs, steps_done
+from saywhere.reproduce.results import Departure
 from saywhere.reproduce.tables import Scoreboard
 
 VQA, CAPTION = "vqa", "caption"
@@ -67,6 +68,34 @@ class HintScale:
     faithful: int = 200
     trained: int = 2000
     beams: int = 3
+
+    def departures(self, kind: str, where: str) -> list[Departure]:
+        """kind: what learns; where: from what, for people."""
+        network, told = {VQA: ("network", "questions"), CAPTION: ("captioner", "captions")}[kind]
+        shape = [f"UpDn of width {self.width}", f"words of {self.embedding}", f"dropout {self.dropout:g}"]
+        shape += ["GELU"] if kind == VQA else [f"{self.beams} beams"]
+        steps = f"{self.base_steps:,} of the base, {self.steps:,} of tuning, each with {self.batch} {told}"
+        return [
+            Departure(f"{network}, {where}", ", ".join(shape), "UpDn as published"),
+            Departure(f"steps of the {network}, {where}", steps, "not stated"),
+            Departure(f"learning rates of the {network}, {where}", f"{self.base_lr:g}, then {self.lr:g}", "not stated"),
+        ]
+
+    @property
+    def weighing(self) -> list[Departure]:
+        """What is weighed how, beside λ."""
+        weights = f"one of {', '.join(f'{w:g}' for w in self.weights)}, for each row, by its answers"
+        return [
+            Departure("weight of HINT", weights, "1"),
+            Departure("weight of attention alignment", f"{self.attention_factor:g} times as much", "not stated"),
+        ]
+
+
+def hinted_share(rows: Iterable[HintRow]) -> Departure:
+    """How many of the questions to learn from come with hints."""
+    shares = sorted({100 * float(row.hint["share"]) for row in rows if "share" in row.hint})
+    here = ", ".join(f"{share:g}" for share in shares)
+    return Departure("share of hints, in %", here, "6; of a plot, up to 6")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -26,7 +26,7 @@ from saywhere.reproduce.hint_rows import (
     answer_claims,
     answer_tables,
 )
-from saywhere.reproduce.hint_tuning import VQA, HintScale, TuningExperiment
+from saywhere.reproduce.hint_tuning import VQA, HintScale, TuningExperiment, hinted_share
 from saywhere.reproduce.hint_vqa_data import VqaPhotos, prepare_vqa_photos
 from saywhere.reproduce.results import Departure, HeatExample, Results
 from saywhere.reproduce.tables import Scoreboard
@@ -100,9 +100,10 @@ class HintVqaExperiment(TuningExperiment):
             Departure("questions", f"a part of VQA v2 ({kinds}), split so that priors change", "VQA-CP v2 and VQA v2"),
             Departure("human attention", "boxes of what a question or its answer names", "VQA-HAT, drawn by people"),
             Departure("regions", "things and windows of a small eye of our own", "proposals of bottom-up attention"),
-            Departure("network", f"UpDn of width {scale.width}, GELU, {scale.base_steps:,} steps", "UpDn as published"),
+            *scale.departures(VQA, "people's questions"),
+            hinted_share(self.kept(self.tuned)),
             Departure("change of priors", f"odds of {self.photos.odds:g} turned round", "VQA-CP's"),
-            Departure("weight of HINT", f"one of {', '.join(f'{w:g}' for w in scale.weights)}, for each row", "1"),
+            *scale.weighing,
             Departure("seeds", str(len(self.seeds)), "not stated"),
         ]
 

@@ -18,9 +18,10 @@ import numpy as np
 
 from saywhere.build.changing_priors import CHANGED, Asked, PriorSettings, split_by_priors
 from saywhere.build.coco import KIND
+from saywhere.build.coco_labels import VQA
 from saywhere.core import AttentionMap, Frame
 from saywhere.core.coco_classes import COCO_CLASSES
-from saywhere.core.errors import InvalidFile
+from saywhere.core.errors import InvalidFile, InvalidValue
 from saywhere.core.types import Floats, Floats32, Progress
 from saywhere.explain.human import TIE, overlap_importance, patch_boxes, whole_image
 from saywhere.language.visual_words import visual_words_in
@@ -33,6 +34,7 @@ from saywhere.store import Row, Store, is_finished
 from saywhere.vision.things import covered_means
 
 _SHARES = {"train": 0.6, "validation": 0.04, DEVELOPMENT: 0.08, "test_same": 0.1, CHANGED: 0.18}
+_MAKE_AGAIN = "make them again with `saywhere build answers`"
 _FITTED = 500
 """Photos of training that principal directions are found in."""
 
@@ -58,14 +60,16 @@ class VqaPhotos:
 
 
 class PeoplesQuestion(msgspec.Struct, frozen=True):
-    """A question of VQA v2 as a COCO store has it. answers: of ten people; answer: what most of them gave."""
+    """A question as a COCO store has it. answers: of ten people; answer: what most of them gave. source: of VQA v2, or
+    of another set whose questions lie beside."""
 
-    id: int
+    id: int | str
     question: str
     question_type: str
     answer_type: str
     answer: str
     answers: tuple[str, ...]
+    source: str = VQA
 
 
 def prepare_vqa_photos(folder: Path, coco: Path, places: Path, scale: VqaPhotos, progress: Progress) -> None:
@@ -74,14 +78,17 @@ def prepare_vqa_photos(folder: Path, coco: Path, places: Path, scale: VqaPhotos,
     if is_finished(folder / "questions"):
         return
     seen, store = Store(places, REGIONS), Store(coco, KIND)
-    asked = {row.key: row for row in store.having("questions") if row["questions"] and row.key in seen}
+    asked: dict[str, tuple[Row, list[PeoplesQuestion]]] = {}
+    for row in store.having("questions"):
+        if row.key in seen and (told := peoples_questions(row)):
+            asked[row.key] = row, told
     if not asked:
         raise InvalidFile(places, f"has none of the photos that {coco} has questions about")
     rng = np.random.default_rng(scale.seed)
     sides = _sides(sorted(asked), scale, rng)
     learnt = [image for image, side in sides.items() if side == "train"]
     reader = PrincipalPlaces.of([seen.by_key(image) for image in learnt[:_FITTED]], scale.directions)
-    every = ((image, one) for image in sides for one in peoples_questions(asked[image]))
+    every = ((image, one) for image in sides for one in asked[image][1])
     questions = [(image, one) for image, one in every if one.answer_type in scale.answer_types]
     named, changed = _splits(questions, sides, scale, rng)
     prepared = []
@@ -90,15 +97,16 @@ def prepare_vqa_photos(folder: Path, coco: Path, places: Path, scale: VqaPhotos,
         image, one = questions[place]
         if image not in images:
             images[image] = reader(seen.by_key(image))
-        prepared.append(_prepared(one, asked[image], split, images[image].boxes_xyxy.astype(np.float64)))
+        prepared.append(_prepared(one, asked[image][0], split, images[image].boxes_xyxy.astype(np.float64)))
         progress("asking people's questions", number + 1, len(named))
     about: dict[str, Any] = {"photos": asdict(scale), CHANGED_TYPES: changed, "eye": seen.about}
     save_questions(folder / "questions", images, prepared, about, least_count=scale.least_count, least_word_count=2)
 
 
 def peoples_questions(row: Row) -> list[PeoplesQuestion]:
-    """The questions about one photo of a COCO store."""
-    return msgspec.convert(row["questions"], list[PeoplesQuestion])
+    """The questions of VQA v2 about one photo of a COCO store."""
+    told = msgspec.convert(row["questions"] or [], list[PeoplesQuestion])
+    return [one for one in told if one.source == VQA]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -135,11 +143,30 @@ class PrincipalPlaces:
 
 
 def _parts(row: Row) -> tuple[Floats32, Floats32, Floats32, Floats32]:
-    """Vectors of the whole and of things, hidden states of the whole and of windows, flags and boxes of the first."""
-    values = row["regions"].astype(np.float32)
-    size = values.shape[1] - len(KINDS) - 1
-    told = values[:, -1] == 0
-    return values[told, :size], values[~told, :size], values[told, size:], np.asarray(row["boxes"])[told]
+    """Vectors of the whole and of things, hidden states of the whole and of windows, flags and boxes of the first.
+
+    Of `state_places`; the states of things follow from those of windows, and a second look is left out.
+    """
+    values, boxes = row["regions"].astype(np.float32), np.asarray(row["boxes"])
+    size = values.shape[1] - 1 - _kinds(row.key, values)
+    whole, thing, window = values[:, size + 1 : size + 1 + len(KINDS)].T == 1
+    things, windows = int(thing.sum()), np.flatnonzero(window)
+    by_state, again = windows[: len(windows) - things], windows[len(windows) - things :]
+    cut = math.isqrt(max(len(by_state) - 1, 0)) ** 2
+    if not cut or cut != len(by_state) - 1 or not np.array_equal(boxes[again], boxes[thing]):
+        reason = f"are {things} things and {len(windows)} states, not those of the whole, of a square and of the things"
+        raise InvalidValue(f"places of photo {row.key}", reason, _MAKE_AGAIN)
+    told = whole | thing
+    return values[told, :size], values[by_state, :size], values[told, size : size + 1 + len(KINDS)], boxes[told]
+
+
+def _kinds(photo: str, values: Floats32) -> int:
+    """How many kinds of places the last columns tell apart: one more if there was a second look. The first place is the
+    whole, the first kind."""
+    for kinds in (len(KINDS), len(KINDS) + 1):
+        if values[0, -kinds:].tolist() == [1] + [0] * (kinds - 1):
+            return kinds
+    raise InvalidValue(f"places of photo {photo}", "do not begin with the whole photo and its kind", _MAKE_AGAIN)
 
 
 def _directions(values: Floats32, size: int) -> tuple[Floats32, Floats32]:

@@ -319,6 +319,7 @@ class MitrExperiment(MitrTraining):
             Departure("images", "drawn scenes" if world else "those of the prepared folder", "COCO photographs"),
             Departure("narrations", "by simulated narrators" if world else "as prepared", "Localized Narratives"),
             Departure("regions", "all things' true boxes, a small eye's features" if world else "as prepared", _FASTER),
+            *([Departure("words of a narration", f"at most {self.world.max_words}", "at most 100")] if world else []),
             *scale.departures(),
             Departure("seeds", f"{len(self.seeds)} for each row", "not stated"),
             *([Departure("rows left out", ", ".join(left_out), "none")] if left_out else []),

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -16,12 +17,18 @@ from saywhere.learn.mitr_evaluation import MitrOutputs, outputs_of, references_o
 from saywhere.models.mitr import Grounded
 from saywhere.models.mitr.prepared import Prepared
 from saywhere.models.mitr.skills import boxes_of_words
+from saywhere.models.mitr.task import MitrModelSection
 from saywhere.reproduce.caption_metrics import CaptionMetrics
 from saywhere.reproduce.experiment import RowPlan, TrainedExperiment, TrainingJob, load_measured, save_measured
 from saywhere.reproduce.results import Departure
 from saywhere.reproduce.tables import MeasureColumn
 
 LBM = (MeasureColumn("LBM (k=0)", lower_is_better=True), MeasureColumn("LBM (k=1)", lower_is_better=True))
+
+
+PAPER_MODEL = MitrModelSection()
+"""The defaults of a recipe's [model] are the paper's."""
+_CLIP_NORM = 1.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,15 +67,48 @@ class MitrScale:
     test: int = 300
     hidden: float = 1.0
 
-    def departures(self) -> list[Departure]:
-        """From the paper's recipe, which is also that of the released code."""
-        hidden = "all seen" if self.hidden == 0 else f"{100 * self.hidden:.0f} % hidden"
+    @property
+    def model(self) -> dict[str, Any]:
+        """Keys of every recipe's [model]; a row may have others."""
+        shape = {"width": self.width, "heads": self.heads, "feed_forward": 4 * self.width}
+        return {**shape, "attention_dropout": 0.0, "input_dropout": 0.1, "trace_mask_rate": self.hidden}
+
+    @property
+    def train(self) -> dict[str, Any]:
+        """Keys of every recipe's [train]."""
+        learning = {"steps": self.steps, "batch_size": self.batch, "lr": self.lr}
+        return {**learning, "optimizer": "adam", "clip_norm": _CLIP_NORM}
+
+    def departures(self, row: Mapping[str, Any] | None = None) -> list[Departure]:
+        """From the paper's recipe, which is also that of the released code. row: [model] of the one row, if there is no
+        other."""
+        here, paper = {**msgspec.structs.asdict(PAPER_MODEL), **self.model, **(row or {})}, PAPER_MODEL
+        hidden = here["trace_mask_rate"]
+        cycle = " and the cycle" if row is None or here["cycle"] else ""
         every = [
-            Departure("width, heads", f"{self.width}, {self.heads}", "512, 8"),
+            Departure(
+                "width, heads, feed-forward",
+                f"{here['width']}, {here['heads']}, {here['feed_forward']}",
+                f"{paper.width}, {paper.heads}, {paper.feed_forward}",
+            ),
             Departure("optimiser steps", f"{self.steps:,} of {self.batch} narratives", "30 epochs of 30 narratives"),
             Departure("learning rate", f"{self.lr:g}, warmed up, then cosine", "5e-4 × 0.8 every 3 epochs"),
-            Departure("dropout of attention, of inputs", "0, 0.1", "0.1, 0.5"),
-            Departure("previous boxes in Task 1 and the cycle", hidden, "all seen"),
+            Departure("gradients", f"clipped to a norm of {_CLIP_NORM:g}", "each number clipped to 0.1"),
+            Departure(
+                "dropout of attention, of inputs",
+                f"{here['attention_dropout']:g}, {here['input_dropout']:g}",
+                f"{paper.attention_dropout:g}, {paper.input_dropout:g}",
+            ),
+            Departure(
+                f"previous boxes in Task 1{cycle}",
+                "all seen" if hidden == 0 else f"{100 * hidden:.0f} % hidden",
+                "all seen",
+            ),
+            *(
+                Departure(f"weight of the {name}", f"{here[name]:g}", f"{getattr(paper, name):g}")
+                for name in ("trace", "caption", "cycle", "joint")
+                if row is not None
+            ),
             Departure("beams", str(self.beams), "5"),
         ]
         return [one for one in every if one.here != one.paper]
@@ -96,15 +136,11 @@ class MitrTraining(TrainedExperiment[MitrRow, MitrOutputs]):
     checks: ClassVar[int] = 7
 
     def recipe(self, job: TrainingJob[MitrRow]) -> dict[str, Any]:
-        scale = self.scale
-        shape = {"width": scale.width, "heads": scale.heads, "feed_forward": 4 * scale.width}
-        noise = {"attention_dropout": 0.0, "input_dropout": 0.1, "trace_mask_rate": scale.hidden}
-        train = {"steps": scale.steps, "batch_size": scale.batch, "lr": scale.lr, "optimizer": "adam", "clip_norm": 1.0}
         return {
             "task": "mitr",
-            "model": {**shape, **noise, **job.row.model},
+            "model": {**self.scale.model, **job.row.model},
             "data": {"folder": str(job.data)},
-            "train": {**train, **job.init_from},
+            "train": {**self.scale.train, **job.init_from},
         }
 
     def measure(self, job: TrainingJob[MitrRow]) -> MitrOutputs:

@@ -1,8 +1,6 @@
 """`saywhere reproduce narrations`: MITR on real narrations with pseudo-traces, against baselines that see no photo.
 
-Words of these narrations carry a tag; the boxes of that tag make a *pseudo-trace*, always called that: nobody's pointer
-went through these boxes. A word's pseudo-box is the largest box of its tag's class on the photo; a word whose tag is
-stuff (sky, wall …), or has no box, is unlocated.
+What a pseudo-trace is says `saywhere.reproduce.pseudo_traces`.
 """
 
 from __future__ import annotations
@@ -12,15 +10,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from saywhere.core import Box, InvalidFile, InvalidValue, WordBoxes
-from saywhere.core.coco_classes import COCO_CLASSES
+from saywhere.core import InvalidFile, InvalidValue, WordBoxes
 from saywhere.core.types import Progress
 from saywhere.formats import InvalidRecord, trecs
-from saywhere.formats.files import read_bytes
 from saywhere.formats.trecs import TaggedNarration
 from saywhere.language.vocabulary import Vocabulary
 from saywhere.learn.mitr_evaluation import MitrOutputs, references_of
@@ -34,13 +29,11 @@ from saywhere.reproduce.experiment import TrainingJob, training_minutes
 from saywhere.reproduce.mitr import PAPER
 from saywhere.reproduce.mitr_bounds import commonest_narration, distances, guesses
 from saywhere.reproduce.mitr_measure import LBM, MitrRow, MitrScale, MitrTraining
+from saywhere.reproduce.pseudo_traces import Boxes, pseudo_boxes, read_boxes
 from saywhere.reproduce.results import Departure, Results
 from saywhere.reproduce.tables import ModelRow, Table
 from saywhere.store import is_finished
 from saywhere.vision import extract, open_encoder
-
-Boxes = Mapping[str, Mapping[str, tuple[float, float, float, float]]]
-"""Image → class → the largest box of that class, x1, y1, x2, y2 in fractions."""
 
 _ROW = MitrRow(
     key="mitr",
@@ -54,30 +47,6 @@ _REMARKS = (
     "own way is not in these data, so this is no measure of human traces.",
     "Narrations are real, in the lower case and without the marks of the published files.",
 )
-
-
-def read_boxes(path: str | Path) -> Boxes:
-    """A JSON object of image → [[class number, centre x, centre y, width, height], …] in fractions."""
-    try:
-        raw = msgspec.json.decode(read_bytes(path), type=dict[str, list[tuple[int, float, float, float, float]]])
-    except msgspec.DecodeError as error:
-        raise InvalidFile(path, f"is not boxes of images: {error}") from error
-    found: dict[str, dict[str, tuple[float, float, float, float]]] = {}
-    for image_id, rows in raw.items():
-        largest: dict[str, tuple[float, float, float, float]] = {}
-        for number, x, y, width, height in sorted(rows, key=lambda row: row[3] * row[4]):
-            if not 0 <= number < len(COCO_CLASSES):
-                raise InvalidFile(path, f"image {image_id}: there is no class {number}")
-            corners = np.clip([x - width / 2, y - height / 2, x + width / 2, y + height / 2], 0, 1)
-            largest[COCO_CLASSES[number]] = Box(*corners.tolist()).xyxy
-        found[image_id] = largest
-    return found
-
-
-def pseudo_boxes(narration: TaggedNarration, boxes: Mapping[str, tuple[float, float, float, float]]) -> WordBoxes:
-    """A pseudo-box for each word; see the module."""
-    nowhere = (np.nan,) * 4
-    return WordBoxes([boxes.get(tag.replace("-", " "), nowhere) for tag in narration.tags])
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,7 +143,7 @@ class NarrationsExperiment(MitrTraining):
             Departure("traces", "pseudo-traces: the largest box of the class that the mouse was on", "of the mouse"),
             Departure("regions", self._seen_by, "Faster R-CNN's"),
             Departure("words of a narration", f"at most {self.narrations.max_words}", "at most 100"),
-            *self.scale.departures(),
+            *self.scale.departures(_ROW.model),
         ]
 
     def jobs(self, out: Path, progress: Progress) -> list[TrainingJob[MitrRow]]:

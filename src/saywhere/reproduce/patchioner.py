@@ -23,6 +23,7 @@ from saywhere.core.types import Progress
 from saywhere.models.patchioner.memory import MemoryBank
 from saywhere.models.patchioner.seer import Seer
 from saywhere.plots.gallery import gallery_page
+from saywhere.reproduce import patchioner_looks as looks
 from saywhere.reproduce import patchioner_measure as m
 from saywhere.reproduce.caption_bounds import BLIND, CEILING, caption_bounds
 from saywhere.reproduce.caption_metrics import CaptionMetrics
@@ -30,23 +31,15 @@ from saywhere.reproduce.claims import DRAWS, Claim, judge_photos
 from saywhere.reproduce.class_naming import SMALL, pointing_measures
 from saywhere.reproduce.experiment import Experiment
 from saywhere.reproduce.patchioner_data import HeldOut, listed_photos, read_held_out
-from saywhere.reproduce.patchioner_measure import (
-    CaptionRows,
-    Key,
-    LookResults,
-    Task,
-    TaskVectors,
-    own_gap,
-    references_of,
-)
+from saywhere.reproduce.patchioner_looks import LookResults, TaskVectors
+from saywhere.reproduce.patchioner_measure import CaptionRows, Key, Task, own_gap, references_of
 from saywhere.reproduce.patchioner_pages import narration_examples, shown_photos
+from saywhere.reproduce.patchioner_paper import AGGREGATION, MEMORY, MITIGATION, NOT_RUN, NUMBERS
 from saywhere.reproduce.results import Departure, Results
 from saywhere.reproduce.tables import MeasureColumn, ModelRow, Table
 
 _QUICK_PHOTOS, _QUICK_BRIDGE_STEPS = 60, 300
 PHOTOS_PAGE = "photos.html"
-MEMORY = m.memory_name(0.02)
-"""The memory that claims are about: its temperature was fixed beforehand, not chosen on these photos."""
 BEAMS = 5
 LBM = "LBM (k=0)"
 _CAPTION_MEASURES = ("BLEU-4", "METEOR", "ROUGE-L", m.CIDER, "scene-graph F")
@@ -55,56 +48,24 @@ _TITLES: Mapping[Task, str] = {
     "boxes": "true boxes",
     "sets": "sets of boxes (COCO Entities)",
 }
-
-
-def _printed(*values: float) -> dict[str, float]:
-    """BLEU-4, METEOR, ROUGE-L and CIDEr as the paper has them."""
-    return dict(zip(("BLEU-4", "METEOR", "ROUGE-L", m.CIDER), values, strict=True))
-
-
-# Table 10. The paper's noise acts while the decoder learns, as ours does: it stands beside our row without a memory.
-_MITIGATION: Mapping[str, Mapping[str, dict[str, float]]] = {
-    "images": {
-        "none": _printed(9.9, 17.7, 36.8, 43.7),
-        m.NOTHING: _printed(19.6, 21.5, 45.4, 65.5),
-        MEMORY: _printed(19.5, 21.5, 44.9, 69.2),
-    },
-    "sets": {
-        "none": _printed(5.0, 15.0, 29.4, 59.4),
-        m.NOTHING: _printed(10.5, 18.4, 37.2, 97.5),
-        MEMORY: _printed(11.5, 19.3, 38.8, 109.1),
-        m.BRIDGE: {m.CIDER: 114.4},
-    },
-    "boxes": {},
-}
-_NOT_RUN = "a decoder that learnt without noise, and no memory (not run here)"
-# Tables 9 and 8.
-_AGGREGATION: Mapping[str, Mapping[str, dict[str, float]]] = {
-    "images": {
-        "uniform": _printed(19.52, 21.49, 44.88, 69.19),
-        "gaussian": _printed(21.17, 22.62, 46.62, 76.79),
-        "central patch": _printed(15.68, 18.46, 40.84, 55.53),
-    },
-    "sets": {
-        "patch": _printed(11.5, 19.3, 38.8, 109.1),
-        m.INSTEAD: _printed(9.1, 16.9, 35.0, 89.4),
-    },
-    "boxes": {},
-}
-_NUMBERS = {"images": 9, "boxes": 7, "sets": 8}
 _REMARKS = (
     "Measures are in %, CIDEr as papers print it.",
     f"Pairs are of the same photo, and there is one run, no seed: intervals come from {DRAWS:,} draws of whole "
     "photos, with all that is on them, put back after each draw.",
-    "The writers of saywhere-base learnt on vectors moved across the measured gap, which is noise of a kind. So "
-    f"the row “{m.NOTHING}” is like the paper's noise, and its “no mitigation” is not run here.",
+    "The text-only writer of saywhere-base learnt on vectors moved across the measured gap, which is noise of a kind. "
+    f"So the row “{m.NOTHING}” is like the paper's noise, and its “no mitigation” is not run here.",
+    "Claims are about the first writer, which reads vectors alone, as the paper's does. A writer that attends to "
+    "photos learnt from photos with their captions; it reads their hidden states in every row.",
+    f"“{looks.AS_MODEL}”: an eye whose vectors are those of texts already has one of its own for the whole photo; with "
+    "an alignment it is the mean of patches.",
     "The bridge learnt on the memory's texts; the mean of the images that it needs is that of these photos, "
     "without their captions.",
-    "Beside the whole photo's caption for sets of boxes stands the paper's row of the CLS token; ours is the mean "
-    "of all patches.",
+    "Beside the whole photo's caption for sets of boxes stands the paper's row of the CLS token; ours is the photo "
+    f"{looks.AS_MODEL}.",
     "Boxes have no human captions here; a caption is right if it names the box's class by any usual name.",
-    "Weighing by attention is left out: this encoder has none. Crops, which need a look for each box, stand in the "
-    "report of `saywhere reproduce dense`.",
+    "Attention is where the eye takes people to look, or what its class token attends to, as the paper has it; of an "
+    "eye that gives neither such rows are left out. Crops, which need a look for each box, stand in the report of "
+    "`saywhere reproduce dense`.",
     "Trace captioning is left out: the real narrations at hand have no marks that part their sentences, and no "
     "coordinates. A pseudo-trace is made of the boxes of the class that the mouse was on; nobody drew it.",
     "RefPAC-S and CLIP-S are left out: they need weights of CLIP. So is SPICE; the scene-graph F is of its kind.",
@@ -113,7 +74,8 @@ _REMARKS = (
 
 @dataclass(frozen=True, kw_only=True)
 class PatchionerExperiment(Experiment):
-    """seers: the model, by its writer's name; they share eyes and memory. data: see `patchioner_data`.
+    """seers: the model, by its writer's name; they share eyes and memory; text-only writers come first. data: see
+    `patchioner_data`.
 
     photos: a list instead of the package's own. limit: of photos. bridge_steps: how long the diffusion bridge learns; 0
     leaves it out. shown: photos on the page with captions.
@@ -131,6 +93,7 @@ class PatchionerExperiment(Experiment):
             raise InvalidValue("seers", "there are none")
         if min(self.bridge_steps, self.shown) < 0 or (self.limit is not None and self.limit < 1):
             raise InvalidValue("plan", f"{self.bridge_steps} steps, {self.shown} photos shown, limit {self.limit}")
+        object.__setattr__(self, "seers", m.text_only_first(self.seers))
 
     @classmethod
     def quick(cls, *, limit: int | None = None, **changes: Any) -> PatchionerExperiment:
@@ -149,7 +112,7 @@ class PatchionerExperiment(Experiment):
 
     def departures(self) -> list[Departure]:
         seer = next(iter(self.seers.values()))
-        encoder = m.eyes_of(seer).encoder.fingerprint
+        encoder = looks.eyes_of(seer).encoder.fingerprint
         return [
             Departure("encoder", str(encoder.get("name", encoder)), "DINOv2-reg ViT-B/14 at 518 px with Talk2DINO"),
             Departure("memory", f"{len(m.writer_of(seer).bank):,} sentences", "566,747 captions of COCO train"),
@@ -162,8 +125,9 @@ class PatchionerExperiment(Experiment):
         began_s = time.monotonic()
         seer = next(iter(self.seers.values()))
         held = read_held_out(self.data, listed_photos(self.photos), self.limit)
-        looked = m.look_at(held, seer, out / "views", progress)
-        found = m.recalls(held, looked.images.vectors["uniform"], seer, progress)
+        with_states = any(m.attends(one) for one in self.seers.values())
+        looked = looks.look_at(held, seer, out / "views", progress, with_states=with_states)
+        found = m.recalls(held, looked.contrasts, seer, progress)
         bridge = (
             m.bridge_for(m.writer_of(seer).bank, looked, out / "bridge", self.bridge_steps, progress)
             if self.bridge_steps
@@ -181,7 +145,7 @@ class PatchionerExperiment(Experiment):
             judged = claims(answers, held, lbm)
         with write_atomic(out / "captions.json") as file:
             file.write(msgspec.json.format(msgspec.json.encode(answers.captions_made)))
-        shown = shown_photos(held, seer, m.remembering(seer, out / "views"), self.shown)
+        shown = shown_photos(held, seer, looks.remembering(seer, out / "views"), self.shown)
         gallery_page(shown, out / PHOTOS_PAGE, "Captions of true boxes", f"by {seer.name}")
         no_sets = ["Sets of boxes are left out: there are no entities of these photos beside the data folder."]
         missing = dict.fromkeys(reason for one in metrics.values() for reason in one.missing)
@@ -203,7 +167,7 @@ class PatchionerExperiment(Experiment):
         return {
             "model": seer.name,
             "writers": [*self.seers],
-            "encoder": dict(m.eyes_of(seer).encoder.fingerprint),
+            "encoder": dict(looks.eyes_of(seer).encoder.fingerprint),
             "gap, as shipped": own_gap(seer),
             "sentences of the memory": len(m.writer_of(seer).bank),
             "least cosine to be found": float(seer.grounding.least_cosine),
@@ -235,7 +199,7 @@ def mitigation_tables(answers: CaptionRows) -> list[Table]:
     """Table 10, a task each: every gap with every writer."""
     tables = []
     for task in tasks_of(answers):
-        printed = _MITIGATION[task]
+        printed = MITIGATION[task]
         first = next(iter(answers.seers))
         rows = [
             ModelRow(f"{writer} writer · {gap}", (answers.scores(Key(task, writer, gap)),), paper)
@@ -243,7 +207,7 @@ def mitigation_tables(answers: CaptionRows) -> list[Table]:
             for gap in answers.ways
             for paper in [printed.get(gap, {}) if writer == first else {}]
         ]
-        rows = [ModelRow(_NOT_RUN, (), printed["none"]), *rows] if printed else rows
+        rows = [ModelRow(NOT_RUN, (), printed["none"]), *rows] if printed else rows
         tables.append(
             Table(10, f"Closing the gap: captions of {_TITLES[task]}, greedy", _columns(task, rows), tuple(rows))
         )
@@ -252,20 +216,18 @@ def mitigation_tables(answers: CaptionRows) -> list[Table]:
 
 def aggregation_tables(answers: CaptionRows) -> list[Table]:
     """Tables 9, 7 and 8: every way of weighing patches, with the gap closed as the model does it."""
-    ways = {"images": [*m.IMAGE_WAYS], "boxes": [*m.BOX_WAYS], "sets": [*m.SET_WAYS]}
-    regions: tuple[Task, ...] = ("boxes", "sets")
-    for task in regions:
-        there = task in tasks_of(answers) and m.UNNAMED in answers.vectors(task).vectors
-        ways[task] += [m.UNNAMED, m.INSTEAD] if there else [m.INSTEAD]
+    ways = {task: [*answers.vectors(task).vectors] for task in tasks_of(answers)}
+    for task in ways:
+        ways[task] += [m.INSTEAD] if task != "images" else []
     tables = []
     writer, seer = next(iter(answers.seers.items()))
-    for task in tasks_of(answers):
+    for task in ways:
         rows = [
-            ModelRow(way, (answers.scores(Key(task, writer, own_gap(seer), way)),), _AGGREGATION[task].get(way, {}))
+            ModelRow(way, (answers.scores(Key(task, writer, own_gap(seer), way)),), AGGREGATION[task].get(way, {}))
             for way in ways[task]
         ]
         title = f"Weighing patches: captions of {_TITLES[task]}, {writer} writer, greedy"
-        tables.append(Table(_NUMBERS[task], title, _columns(task, rows), tuple(rows)))
+        tables.append(Table(NUMBERS[task], title, _columns(task, rows), tuple(rows)))
     return tables
 
 
@@ -298,7 +260,7 @@ def further_tables(
         _table(16, "captions of whole photos, by the way to choose words; the gap closed as shipped", _beams(answers)),
     ]
     if lbm:
-        rows = {name if who == m.FOUND else who: {LBM: float(values.mean())} for who, values in lbm.items()}
+        rows = {name if who == looks.FOUND else who: {LBM: float(values.mean())} for who, values in lbm.items()}
         about = f"distance to the pseudo-traces of {len(held.narrations):,} real narrations, given their words"
         tables.append(_table(17, about, rows, lower=True))
     return tables
@@ -383,13 +345,16 @@ def claims(answers: CaptionRows, held: HeldOut, lbm: Mapping[str, NDArray[np.flo
         ),
         ("Patches weighed by a Gaussian say more than their mean: boxes (Table 7)", "boxes", "gaussian", "touch"),
     ]
+    if looks.ATTENTION in answers.vectors("images").vectors:
+        text = "Patches weighed by attention say more than by a Gaussian: whole photos (Table 9)"
+        pairs.append((text, "images", looks.ATTENTION, "gaussian"))
     for text, task, better, worse in pairs:
         made.append(_claim(answers, text, Key(task, writer, gap, better), Key(task, writer, gap, worse)))
     photos = [one.image_id for one in held.narrations]
     for who, values in lbm.items():
-        if who != m.FOUND:
+        if who != looks.FOUND:
             text = f"Words are found nearer to their pseudo-boxes than by {who} (not a claim of the paper)"
-            made.append(judge_photos(text, LBM, seer.name, who, values - lbm[m.FOUND], photos))
+            made.append(judge_photos(text, LBM, seer.name, who, values - lbm[looks.FOUND], photos))
     return made
 
 

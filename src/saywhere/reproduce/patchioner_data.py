@@ -20,7 +20,7 @@ from saywhere.formats import InvalidRecord, coco_captions, entities, trecs
 from saywhere.formats.coco_captions import CaptionRecord
 from saywhere.formats.entities import EntitiesCaption
 from saywhere.formats.files import read_bytes
-from saywhere.reproduce.narrations import pseudo_boxes, read_boxes
+from saywhere.reproduce.pseudo_traces import pseudo_boxes, read_boxes
 
 CAPTIONS, BOXES, NARRATIONS = "captions_val2017.json", "boxes.json", "val_coco.ids.txt"
 ENTITIES = Path("entities") / "coco_entities_test.json"

@@ -1,15 +1,15 @@
-"""One look at each held-out photo, everything that is asked of it, and the rows: captions of all items, and scores.
+"""The rows of Patch-ioner's tables: captions of all items, and scores.
 
-Views are large and vectors small, so a photo is asked everything while its view is at hand, and the view is let go. A
-row is a way of weighing patches, of closing the gap, and a writer.
+A row is a way of weighing patches, of closing the gap, and a writer. A writer that attends to photos reads their hidden
+states beside the vector, whatever was made of that.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import groupby
 from pathlib import Path
 from typing import Any, Literal
 
@@ -17,25 +17,21 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from saywhere.build.region_texts import BoxXyxy
 from saywhere.core.errors import InvalidValue
-from saywhere.core.grounded import Grounded
 from saywhere.core.types import Floats32, Progress
-from saywhere.language.coco_aliases import classes_named, names_class
+from saywhere.language.coco_aliases import names_class
 from saywhere.metrics import cider, lbm_many
-from saywhere.models.patchioner.aggregation import Aggregation, region_weights
 from saywhere.models.patchioner.bridge import Bridge, BridgeConfig, BridgeGap, train_bridge
 from saywhere.models.patchioner.consensus import ConsensusConfig
-from saywhere.models.patchioner.eyes import EncoderEyes
-from saywhere.models.patchioner.grounding import NounPhrase, PhraseBox, noun_phrases, spread
+from saywhere.models.patchioner.decoder import PhotoStates
 from saywhere.models.patchioner.memory import Direct, Gap, MemoryBank, MemoryGap
-from saywhere.models.patchioner.seer import Seer, SeerLook
-from saywhere.models.patchioner.writers import MemoryWriter
+from saywhere.models.patchioner.seer import Seer
+from saywhere.models.patchioner.writers import MemoryWriter, reads_photos
 from saywhere.models.search import GenerationConfig
 from saywhere.reproduce.caption_metrics import CaptionMetrics
 from saywhere.reproduce.class_naming import PERSON, class_prompts, naming_measures, zero_shot_measures, zero_shot_ranks
-from saywhere.reproduce.patchioner_data import HeldOut, PlacedNarration, RegionTask
-from saywhere.vision import CachedEncoder, DetectingEncoder, Encoder, Found
+from saywhere.reproduce.patchioner_data import HeldOut, PlacedNarration
+from saywhere.reproduce.patchioner_looks import AS_MODEL, LookResults, TaskVectors
 
 Task = Literal["images", "boxes", "sets"]
 
@@ -45,8 +41,8 @@ _TOP, _TOP_TEMPERATURE = 16, 0.02
 NEAREST = f"memory, the {_TOP} nearest, τ {_TOP_TEMPERATURE}"
 INSTEAD = "the whole photo's caption"
 """A way of weighing for boxes and sets: say of each what is said of its whole photo."""
-FIRST = {"images": "uniform", "boxes": "touch", "sets": "patch"}
-"""The way of weighing of the paper's equations, which the model uses."""
+FIRST = {"images": AS_MODEL, "boxes": "touch", "sets": "patch"}
+"""The way of weighing that the model uses; of regions that of the paper's equations."""
 NAMES, NAMES_OTHERS = "names its class", "names its class (non-person)"
 CIDER = "CIDEr"
 OWN = 0
@@ -54,144 +50,7 @@ OWN = 0
 _AT_ONCE = 64
 # Width and blocks: small enough to learn in about a minute.
 _BRIDGE_SHAPE = 256, 3
-FOUND, DETECTED, WHOLE, CENTRE = "found by the model", "the detector alone", "the whole photo", "a box in the centre"
-IMAGE_WAYS = {
-    "uniform": Aggregation(image="uniform"),
-    "gaussian": Aggregation(image="gaussian"),
-    "central patch": Aggregation(image="centre"),
-}
-BOX_WAYS = {
-    "touch": Aggregation(box="touch"),
-    "coverage": Aggregation(box="coverage"),
-    "gaussian": Aggregation(box="gaussian"),
-}
-SET_WAYS = {
-    "patch": Aggregation(boxes="patch"),
-    "box": Aggregation(boxes="box"),
-    "gaussian": Aggregation(boxes="gaussian"),
-}
-UNNAMED = "patches alone, without a detector's names"
-"""What patches say told apart from what a detector says, for models that have one."""
-_CENTRE_XYXY = (0.25, 0.25, 0.75, 0.75)
 _TEXTS_AT_ONCE = 256
-_MOST_SHOWN = 3
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class TaskVectors:
-    """A task and the vectors of its items, in their order. vectors: way of aggregation → (n, d) of length 1."""
-
-    task: RegionTask
-    vectors: Mapping[str, Floats32]
-
-
-@dataclass(slots=True)
-class LookResults:
-    """What all looks gave. pointed: (photo, class) → the box found for the class's name, or None.
-
-    traced: who pointed → for each narration (k, 4) boxes at its located words. shown: a few groundings, for people.
-    looks: how many photos the encoder itself had to look at.
-    """
-
-    images: TaskVectors
-    boxes: TaskVectors
-    sets: TaskVectors | None
-    pointed: dict[tuple[str, str], BoxXyxy | None]
-    traced: dict[str, list[NDArray[np.float64]]]
-    shown: list[tuple[PlacedNarration, Grounded]]
-    looks: int
-
-
-@dataclass(slots=True)
-class _Pointing:
-    """What was pointed at so far. traced: who pointed → a narration's number → its boxes; photos come in another order
-    than narrations."""
-
-    pointed: dict[tuple[str, str], BoxXyxy | None] = field(default_factory=dict)
-    traced: dict[str, dict[int, NDArray[np.float64]]] = field(
-        default_factory=lambda: {who: {} for who in (FOUND, DETECTED, WHOLE, CENTRE)}
-    )
-    shown: list[tuple[PlacedNarration, Grounded]] = field(default_factory=list)
-
-
-def remembering(seer: Seer, folder: Path) -> CachedEncoder:
-    """The seer's encoder and detector, whose views are kept in a folder."""
-    eyes = eyes_of(seer)
-    eye: Encoder = eyes.encoder if eyes.detector is None else DetectingEncoder(eyes.encoder, eyes.detector)
-    return CachedEncoder(eye, folder)
-
-
-def look_at(held: HeldOut, seer: Seer, views: Path, progress: Progress) -> LookResults:
-    """Look at every photo once and ask it everything. views: a folder that keeps the looks."""
-    eye = remembering(seer, views)
-    asked: list[tuple[RegionTask, Mapping[str, Aggregation]]] = [(held.images, IMAGE_WAYS), (held.boxes, BOX_WAYS)]
-    asked += [(held.sets, SET_WAYS)] if held.sets is not None else []
-    rows: list[dict[str, dict[str, Floats32]]] = [{way: {} for way in ways} for _, ways in asked]
-    grouped = [task.by_image for task, _ in asked]
-    said: dict[str, list[int]] = defaultdict(list)
-    for number, narration in enumerate(held.narrations):
-        said[narration.image_id].append(number)
-    pointing = _Pointing()
-    for done, (image_id, path) in enumerate(held.photos.items(), 1):
-        look = seer.see(eye.look(path), image_id=image_id)
-        for (_, ways), items_of, kept in zip(asked, grouped, rows, strict=True):
-            if not (items := items_of.get(image_id, [])):
-                continue
-            regions = [item.region for item in items]
-            if ways is not IMAGE_WAYS and look.aligned.tags is not None:
-                alone = look.aligned.patch_vectors(regions)
-                kept.setdefault(UNNAMED, {}).update({item.item_id: one for item, one in zip(items, alone, strict=True)})
-            for way, by in ways.items():
-                weights = region_weights(regions, look.view.frame, by).astype(np.float32)
-                vectors = look.aligned.weighed(weights, regions)
-                kept[way] |= {item.item_id: vector for item, vector in zip(items, vectors, strict=True)}
-        classes = {item.references[0] for item in grouped[1].get(image_id, [])}
-        pointing.pointed |= _pointed(look, sorted(classes))
-        for number in said[image_id]:
-            _point(look, number, held.narrations[number], pointing)
-        progress("looking at photos and asking", done, len(held.photos))
-    found = [
-        TaskVectors(
-            task, {way: np.stack([vectors[item.item_id] for item in task.items]) for way, vectors in kept.items()}
-        )
-        for (task, _), kept in zip(asked, rows, strict=True)
-    ]
-    sets = found[2] if held.sets is not None else None
-    traced = {who: [boxes[number] for number in range(len(boxes))] for who, boxes in pointing.traced.items()}
-    return LookResults(found[0], found[1], sets, pointing.pointed, traced, pointing.shown, eye.looked)
-
-
-def _pointed(look: SeerLook, names: Sequence[str]) -> dict[tuple[str, str], BoxXyxy | None]:
-    """For each class its best box; None if the model would not say that it is there."""
-    boxes = dict(zip(names, look.find_all(names), strict=True))
-    return {(look.image_id, name): None if box is None else box.xyxy for name, box in boxes.items()}
-
-
-def _point(look: SeerLook, number: int, narration: PlacedNarration, pointing: _Pointing) -> None:
-    grounded = look.grounded(" ".join(narration.words))
-    if len(pointing.shown) < _MOST_SHOWN and all(one.image_id != narration.image_id for one, _ in pointing.shown):
-        pointing.shown.append((narration, grounded))
-    located = narration.placed.located
-    detected = spread(narration.words, detected_places(noun_phrases(narration.words), look.view.found))
-    everywhere = np.tile([0.0, 0.0, 1.0, 1.0], (int(located.sum()), 1))
-    for who, boxes in ((FOUND, grounded.boxes.boxes_xyxy), (DETECTED, detected.boxes.boxes_xyxy)):
-        own = boxes[located]
-        # A word that has no place is anywhere on the photo.
-        pointing.traced[who][number] = np.where(np.isnan(own), everywhere, own)
-    pointing.traced[WHOLE][number] = everywhere
-    pointing.traced[CENTRE][number] = np.tile(_CENTRE_XYXY, (len(everywhere), 1))
-
-
-def detected_places(phrases: Sequence[NounPhrase], found: Sequence[Found]) -> list[tuple[NounPhrase, PhraseBox]]:
-    """For each phrase that names a class of COCO, the surest thing of that class that the detector found."""
-    placed = []
-    for phrase in phrases:
-        named = classes_named(phrase.text)
-        fitting = [one for one in found if one.name in named]
-        if fitting:
-            best = max(fitting, key=lambda one: one.score)
-            placed.append((phrase, PhraseBox(best.box_xyxy, best.score, best.name)))
-    return placed
 
 
 def distances(
@@ -202,16 +61,16 @@ def distances(
     return {who: np.asarray(lbm_many(boxes, truths, 0)) for who, boxes in traced.items()}
 
 
-def recalls(held: HeldOut, whole: Floats32, seer: Seer, progress: Progress) -> dict[str, float]:
+def recalls(held: HeldOut, contrasts: Floats32, seer: Seer, progress: Progress) -> dict[str, float]:
     """Text → photo: the share of captions, in %, whose photo is among the first 1, 5 or 10 of all held-out photos.
 
-    whole: (photos, d) vectors of length 1, in the order of the task.
+    contrasts: (photos, d) vectors of length 1, by which texts find photos, in the order of the task.
     """
     captions = [(row, text) for row, item in enumerate(held.images.items) for text in item.references]
     ranks = []
     for start in range(0, len(captions), _TEXTS_AT_ONCE):
         part = captions[start : start + _TEXTS_AT_ONCE]
-        likeness = seer.texts([text for _, text in part]) @ whole.T
+        likeness = seer.queries([text for _, text in part]) @ contrasts.T
         own = likeness[np.arange(len(part)), [row for row, _ in part]]
         ranks += (likeness > own[:, None]).sum(axis=1).tolist()
         progress("finding photos by captions", start + len(part), len(captions))
@@ -266,11 +125,14 @@ def gaps(seer: Seer, bridge: Bridge | None) -> dict[str, Gap]:
     return ways
 
 
-def eyes_of(seer: Seer) -> EncoderEyes:
-    """The seer's eyes, whose views are kept."""
-    if not isinstance(seer.eyes, EncoderEyes) or seer.eyes.alignment is None:
-        raise InvalidValue("seer", "sees with eyes whose views cannot be kept")
-    return seer.eyes
+def text_only_first(seers: Mapping[str, Seer]) -> dict[str, Seer]:
+    """The same, those whose writers read nothing but vectors before those that attend to photos."""
+    return dict(sorted(seers.items(), key=lambda one: attends(one[1])))
+
+
+def attends(seer: Seer) -> bool:
+    """Whether its writer attends to photos."""
+    return reads_photos(writer_of(seer).objects.decoder)
 
 
 def writer_of(seer: Seer) -> MemoryWriter:
@@ -292,7 +154,7 @@ def own_gap(seer: Seer) -> str:
 
 def bridge_for(bank: MemoryBank, looked: LookResults, folder: Path, steps: int, progress: Progress) -> Bridge:
     """A bridge learnt from the bank's texts and the mean of the photos' vectors, without their captions; kept."""
-    mean = looked.images.vectors["uniform"].mean(axis=0)
+    mean = looked.images.vectors[AS_MODEL].mean(axis=0)
     digest = hashlib.sha256(bank.vectors.tobytes() + mean.tobytes() + str(steps).encode()).hexdigest()[:16]
     kept = folder / digest
     if (kept / "config.json").exists():
@@ -362,18 +224,25 @@ class CaptionRows:
             own = writer_of(self.seers[key.writer]).objects
             how = (key.task != "boxes" and own.scenes) or own.generation
         doing = f"captions of {key.task}: {key.way}, {key.gap}, {key.writer}"
-        texts = self._texts(of.vectors[key.way], self.seers[key.writer], self.ways[key.gap], how, doing)
+        seer, gap = self.seers[key.writer], self.ways[key.gap]
+        texts: list[str] = []
+        for rows, photo_states in self._parts(of, key.way, attends(seer)):
+            written, _ = writer_of(seer).write(of.vectors[key.way][rows], how, gap, photo_states=photo_states)
+            texts += [one.text for one in written]
+            self.progress(doing, len(texts), len(of.task.items))
         return {item.item_id: text for item, text in zip(of.task.items, texts, strict=True)}
 
-    def _texts(
-        self, vectors: Floats32, seer: Seer, gap: Gap, how: GenerationConfig | ConsensusConfig, doing: str
-    ) -> list[str]:
-        texts: list[str] = []
-        for start in range(0, len(vectors), _AT_ONCE):
-            written, _ = writer_of(seer).write(vectors[start : start + _AT_ONCE], how, gap)
-            texts += [one.text for one in written]
-            self.progress(doing, len(texts), len(vectors))
-        return texts
+    def _parts(self, of: TaskVectors, way: str, with_states: bool) -> Iterator[tuple[slice, PhotoStates | None]]:
+        """The items in order, a few at a time; those of one photo with its hidden states, if these are read."""
+        if not with_states:
+            for start in range(0, len(of.task.items), _AT_ONCE):
+                yield slice(start, start + _AT_ONCE), None
+            return
+        start = 0
+        for image_id, items in groupby(of.task.items, lambda item: item.image_id):
+            rows = slice(start, start := start + len(list(items)))
+            states = torch.from_numpy(np.array(self.looked.states[image_id]))
+            yield rows, PhotoStates(states[None], torch.from_numpy(of.weights[way][rows]))
 
     def scores(self, key: Key) -> dict[str, float]:
         """All measures in %, CIDEr as papers print it."""

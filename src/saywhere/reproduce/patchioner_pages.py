@@ -10,7 +10,7 @@ from saywhere.core import Box, Grounded, WholeImage
 from saywhere.models.patchioner.seer import Seer
 from saywhere.plots.seen import ShownPhoto
 from saywhere.reproduce.patchioner_data import HeldOut
-from saywhere.reproduce.patchioner_measure import LookResults
+from saywhere.reproduce.patchioner_looks import LookResults
 from saywhere.reproduce.results import Example
 from saywhere.vision import CachedEncoder
 

@@ -74,6 +74,9 @@ class RegionCaptionExperiment(Experiment):
         ways = list(_WEIGHTINGS[self.kind].values())
         return {"kind": self.kind, "model": self.model.name, "regions": len(self.items), "weightings": ways}
 
+    def opened(self) -> tuple[str, ...]:
+        return (type(self.model).__module__,)
+
     def departures(self) -> list[Departure]:
         paper = {"dense": "Visual Genome", "traces": "sentences of Localized Narratives, rewritten by an LLM"}
         return [

@@ -58,8 +58,9 @@ class Line:
 class Illustration:
     """A picture in a file beside the report, and what stands around it. kind: "figures", "examples", "levels", "heats".
 
-    alt: what it shows, for those who cannot see it. marked: which of the title's words, split at spaces, is explained.
-    notes: what is said of the picture on the page alone. dark: the same on dark paper, if there is one.
+    alt: what it shows, for those who cannot see it. marked, marked_words: the first of the title's words, split at
+    spaces, that are explained, and how many they are. notes: what is said of the picture on the page alone. dark: the
+    same on dark paper, if there is one.
     """
 
     kind: str
@@ -72,6 +73,12 @@ class Illustration:
     notes: tuple[str, ...] = ()
     section: str = ""
     dark: str = ""
+    marked_words: int = 1
+
+    @property
+    def explained(self) -> range:
+        """Which of the title's words are explained."""
+        return range(0) if self.marked is None else range(self.marked, self.marked + self.marked_words)
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,15 +132,27 @@ class Example:
 class HeatExample:
     """A held-out image with where models, and people, looked.
 
-    photo: a file beside the report. heading: a question and its true answer, or a caption. marked: which of the
-    heading's words, split at spaces, is the one explained. section: as of tables.
+    photo: a file beside the report. text: a question, or a caption. word: which of a caption's words, split at spaces,
+    is the one explained. section: as of tables. answer: the true one to a question, which then is explained.
     """
 
     photo: str
-    heading: str
+    text: str
     panels: tuple[HeatPanel, ...]
-    marked: int | None = None
+    word: int | None = None
     section: str = ""
+    answer: str = ""
+
+    @property
+    def heading(self) -> str:
+        """A question and its true answer, or a caption."""
+        return f"{self.text} {self.answer}".rstrip()
+
+    @property
+    def marked(self) -> range:
+        """Which of the heading's words are explained."""
+        first = len(self.text.split()) if self.answer else self.word
+        return range(0) if first is None else range(first, first + max(1, len(self.answer.split())))
 
 
 @dataclass(frozen=True, slots=True)

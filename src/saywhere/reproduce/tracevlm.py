@@ -15,8 +15,9 @@ from saywhere.core.types import Progress
 from saywhere.learn import load_run
 from saywhere.metrics import caption_scores, lbm_many
 from saywhere.models.search import GenerationConfig
-from saywhere.models.tracevlm.decode import parse, write
+from saywhere.models.tracevlm.decode import write
 from saywhere.models.tracevlm.examples import asked
+from saywhere.models.tracevlm.parsing import parse
 from saywhere.models.tracevlm.small_model import SmallTraceVLM
 from saywhere.models.tracevlm.small_photos import PHOTOS, PHOTOS_KIND, PhotoFeatures
 from saywhere.reproduce.claims import Claim, ClaimPlan, judge_plan
@@ -33,10 +34,9 @@ from saywhere.reproduce.tracevlm_data import (
     prepare_trace_world,
     question_about,
 )
-from saywhere.reproduce.tracevlm_photos import PhotoMeasures, TracePhotos, measure_photos
+from saywhere.reproduce.tracevlm_photos import PAPER, PhotoMeasures, TracePhotos, measure_photos
 from saywhere.store import Store
 
-PAPER = "TraceVLM: trajectory-aware vision-language models"
 CAPTION = tuple(MeasureColumn(name) for name in ("BLEU-4", "ROUGE-L", "CIDEr"))
 LBM = tuple(MeasureColumn(f"LBM (k={k})", lower_is_better=True) for k in (0, 1))
 COLUMNS = (*CAPTION, *LBM)
@@ -59,10 +59,20 @@ ROWS = (
     TraceRow(key=FIXED, title="the same, tasks in a fixed order", data=FIXED),
     TraceRow(key=RILN, title="the same, half of it RILN", data=RILN),
 )
-# Tables 4, 5 and 6 of the paper, on COCO's Localized Narratives with a 7B model.
+
+
+def _paper(bleu: float, *lbm: float) -> dict[str, float]:
+    return {"BLEU-4": bleu, **dict(zip((column.name for column in LBM), lbm, strict=False))}
+
+
+# Of Tables 4, 5 and 6 of the paper, on COCO's Localized Narratives with a 7B model: what is nearest to each row. Their
+# METEOR is left out, for it needs Java here.
 _PAPER = {
-    FIXED: {"BLEU-4": 0.328, _LBM.name: 0.117, LBM[1].name: 0.121},
-    TVP: {"BLEU-4": 0.310, _LBM.name: 0.163, LBM[1].name: 0.154},
+    NONE: _paper(0.250),
+    TEXT: _paper(0.265, 0.135, 0.125),
+    TVP: _paper(0.310, 0.163, 0.154),
+    FIXED: _paper(0.328, 0.117, 0.121),
+    RILN: _paper(0.328, 0.117, 0.121),
 }
 CLAIMS = (
     ClaimPlan("TVP writes better captions than a trajectory as text alone", _CIDER, TVP, TEXT),
@@ -78,6 +88,9 @@ _REMARKS = (
     "paper's reasoning, not its numbers.",
     "The paper's LBM at k = 1 is above that at k = 0 in places. By its definition that is impossible: with k = 1 a box "
     "may be matched with more others, never fewer, so the distance can only fall.",
+    "Beside our rows stand the paper's baseline and +Text (Table 4), its random and fixed order (Table 5) and its "
+    "+RILN (Table 6). +Vision Encoder has no row here. +TVP has the numbers of the fixed order. +LN, which learns from "
+    "what our row with tasks at random learns from, has BLEU-4 0.267 and LBM 0.143 and 0.148.",
     "Fixed order: all captions first, then all trajectories, then both together. The paper does not say how its order "
     "is fixed; this is our reading of “structured curriculum learning”.",
     "All rows learn from as many talks, in as many steps. The row with RILN sees half as many of the three tasks.",
@@ -112,7 +125,7 @@ class TraceExperiment(TrainedExperiment[TraceRow, dict[str, float]]):
         world = TraceWorld(
             train=200, validation=20, test=30, talks=1920, eye_scenes=200, eye_steps=40, eye_size=32, pieces=600
         )
-        return cls(seeds=(0,), world=world, scale=TinyScale(width=48, layers=2), **changes)
+        return cls(seeds=(0,), world=world, scale=TinyScale(width=48, layers=2), is_quick=True, **changes)
 
     def settings(self) -> dict[str, Any]:
         real = None if self.photos is None else self.photos.settings()

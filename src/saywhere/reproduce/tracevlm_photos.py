@@ -20,8 +20,8 @@ from saywhere.core.errors import InvalidFile
 from saywhere.core.types import Progress
 from saywhere.metrics import caption_scores, points_into
 from saywhere.models.registry import BASE, TRACE, embedded, open_model
-from saywhere.models.tracevlm.decode import parse
 from saywhere.models.tracevlm.examples import asked
+from saywhere.models.tracevlm.parsing import parse
 from saywhere.models.tracevlm.small_face import SmallTraceLook, SmallTraceModel
 from saywhere.models.tracevlm.small_photos import overlap
 from saywhere.provenance import sha256_of
@@ -31,7 +31,13 @@ from saywhere.reproduce.results import Results
 from saywhere.reproduce.tables import MeasureColumn, ModelRow, Table
 from saywhere.store import Row, Store
 
+PAPER = (
+    "Connecting Where You Look With What You Understand: Trajectory-Driven Localized Understanding for Interactive "
+    "Vision-Language Models (TraceVLM)"
+)
 SECTION = "real photographs"
+_SOURCE = "this report itself"
+"""Whose the claims about photographs are: the paper has none of them."""
 _FITS = 0.5
 _DRAWN = "saywhere-trace, the box that it draws by itself"
 _OURS, _LARGEST = TRACE, "the largest thing found of a kind that is named"
@@ -178,7 +184,7 @@ class TracePhotosExperiment(Experiment):
         real = measure_photos(self.photos, progress)
         return Results(
             title="TraceVLM on the small body, on photographs",
-            paper="TraceVLM: trajectory-aware vision-language models",
+            paper=PAPER,
             settings=dict(real.settings),
             made_by=dict(real.made_by),
             tables=real.tables,
@@ -249,7 +255,7 @@ def _caption_results(told: _Told) -> Iterator[Table | Claim]:
     along, alone = ([one["per_item"][photo]["CIDEr"] for photo in photos] for one in scored.values())
     differences = np.array(along) - np.array(alone)
     text = "photographs: captions along the trajectory are nearer to what its author said"
-    yield judge_photos(text, "CIDEr", "along the pseudo-trajectory", "without it", differences, photos)
+    yield judge_photos(text, "CIDEr", "along the pseudo-trajectory", "without it", differences, photos, _SOURCE)
 
 
 def _found_results(finding: _Finding) -> Iterator[Table | Claim]:
@@ -266,13 +272,13 @@ def _found_results(finding: _Finding) -> Iterator[Table | Claim]:
     best = max((name for name in _SIMPLE if name in finding.found), key=lambda name: finding.right(name).mean())
     twice = (finding.right(_OURS) - 2 * finding.right(best)).tolist()
     text = f"photographs: {_OURS} finds at least twice as many expressions as {best}"
-    yield judge_photos(text, "P@0.5", _OURS, f"twice {best}", twice, finding.photos)
+    yield judge_photos(text, "P@0.5", _OURS, f"twice {best}", twice, finding.photos, _SOURCE)
 
 
 def _finds_more(finding: _Finding, other: str) -> Claim:
     differences: Sequence[float] = (finding.right(_OURS) - finding.right(other)).tolist()
     text = f"photographs: {_OURS} finds expressions better than {other}"
-    return judge_photos(text, "P@0.5", _OURS, other, differences, finding.photos)
+    return judge_photos(text, "P@0.5", _OURS, other, differences, finding.photos, _SOURCE)
 
 
 def _presence_results(presence: _Presence) -> Iterator[Table | Claim]:
@@ -292,4 +298,4 @@ def _presence_results(presence: _Presence) -> Iterator[Table | Claim]:
     for other in (name for name in presence.said if name != _OURS):
         text = f"photographs: {_OURS} tells what is there better than {other}"
         differences = (presence.right(_OURS) - presence.right(other)).tolist()
-        yield judge_photos(text, "right", _OURS, other, differences, presence.photos)
+        yield judge_photos(text, "right", _OURS, other, differences, presence.photos, _SOURCE)
