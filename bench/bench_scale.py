@@ -1,7 +1,7 @@
 """Ray Data against one process: the same photos through the same stage, by turns, within one run.
 
 Workers are set up and have looked at some photos before the clock starts, as in any run that is worth a cluster. Two
-workers need two idle cores.
+workers need two idle cores. The plain loop computes with one thread, as a worker does.
 """
 
 from __future__ import annotations
@@ -11,6 +11,8 @@ import shutil
 import tempfile
 import time
 from pathlib import Path
+
+import torch
 
 from saywhere.build.batch import run_batch
 from saywhere.engine import Engine, OneProcess
@@ -43,6 +45,7 @@ def photo_s(engine: Engine, few: Path, many: Path, out: Path) -> float:
 
 
 def run() -> list[Row]:
+    torch.set_num_threads(1)
     joined("")
     with tempfile.TemporaryDirectory() as name:
         root = Path(name)

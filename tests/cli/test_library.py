@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 pytest.importorskip("lancedb")
 
-from saywhere import loading
+from saywhere import index, loading
 from saywhere.cli import batch, library
 from saywhere.core import InvalidFile, InvalidValue, Narrative, Trace, UnknownName, Utterance
 from saywhere.formats import localized_narratives
@@ -44,6 +44,22 @@ def pets(tmp_path: Path) -> Path:
 
 def _run(*arguments: object) -> Result:
     return CliRunner().invoke(app, [str(argument) for argument in arguments])
+
+
+def test_other_processes_open_the_model_that_was_named_and_this_one_opens_it_once(
+    pets: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened: list[str] = []
+    given: dict[str, object] = {}
+    monkeypatch.setattr(loading, "load", lambda name: opened.append(name) or seer())
+
+    def update(*_: object, **arguments: object) -> object:
+        given.update(arguments)
+        raise InvalidValue("work", "is for others")
+
+    monkeypatch.setattr(index, "update", update)
+    assert isinstance(_run("index", pets, "--workers", 2, "--model", "mine").exception, InvalidValue)
+    assert (opened, given["opens"]) == (["mine"], "mine")
 
 
 def test_a_folder_becomes_a_library_that_is_searched(pets: Path, tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from saywhere.atomic import DiskFull
 from saywhere.build.mapped_texts import EmbedTexts
 from saywhere.core.errors import InvalidValue
 from saywhere.core.types import Progress
@@ -90,6 +91,10 @@ def sleep_long(path: Path) -> None:
 
 def threads(_: int) -> str:
     return os.environ.get("OMP_NUM_THREADS", "all")
+
+
+def no_room(number: int) -> None:
+    raise DiskFull(f"{number}.parquet")
 
 
 class LetterEncoder:

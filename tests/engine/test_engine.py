@@ -24,7 +24,8 @@ from saywhere.engine import (
     ShardError,
     open_engine,
 )
-from tests.engine.stages import DeadlySetup, NeverReady, Squared, Unsendable, sleep_long, threads, write_pid
+from saywhere.engine.mapping import plan
+from tests.engine.stages import DeadlySetup, NeverReady, Squared, Unsendable, no_room, sleep_long, threads, write_pid
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -73,6 +74,14 @@ def test_finished_shards_are_not_done_again(engine: Engine, tmp_path: Path) -> N
     assert {path.name for path in (tmp_path / "kept").glob("number-*")} >= {f"number-{n}.json" for n in (3, 4, 6)}
 
 
+def test_a_shard_that_a_worker_finished_before_it_died_is_not_done_again(tmp_path: Path) -> None:
+    options = Options(folder=tmp_path / "kept")
+    work = plan(Squared(tmp_path), [4], options)
+    assert list(OneProcess().map(Squared(tmp_path), [4], options)) == [16]
+    assert work.tasks[0].run(work.stage) == 16
+    assert _lines(tmp_path / "shards") == ["4"]
+
+
 def test_a_folder_belongs_to_one_stage(engine: Engine, tmp_path: Path) -> None:
     list(engine.map(Squared(tmp_path), [1], Options(folder=tmp_path / "kept")))
     with pytest.raises(InvalidFile, match=r"holds the results of Squared\(.*power=2.*not of Squared\(.*power=3"):
@@ -107,6 +116,11 @@ def test_a_defect_ends_the_work_with_the_shard_and_the_place(engine: Engine, tmp
         list(engine.map(Squared(tmp_path), [1, 14], Options(keep_errors=True)))
     assert caught.value.shard == "14"
     assert "tests/engine/stages.py" in caught.value.where.replace(os.sep, "/")
+
+
+def test_a_full_disk_ends_the_work_though_bad_shards_are_kept(engine: Engine, tmp_path: Path) -> None:
+    with pytest.raises(ShardError, match=r"[123]: .*the disk is full"):
+        list(engine.map(Function(no_room), [1, 2, 3], Options(keep_errors=True)))
 
 
 def test_a_stage_that_cannot_be_set_up_ends_the_work(engine: Engine) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import socket
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,10 +21,10 @@ from saywhere.build.memory import build_memory
 from saywhere.build.prepare import prepare_sentences
 from saywhere.cli.mapped_lbm import lbm_mapped
 from saywhere.core import InvalidValue
-from saywhere.engine import Engine, FailedShard, OneProcess, Options, ShardError
+from saywhere.engine import Engine, FailedShard, Function, OneProcess, Options, ShardError, ray_data
 from saywhere.engine.ray_data import NoCluster, RayData
 from tests.build.batch.kill_batch import contents, paint, run_tiny
-from tests.engine.stages import DyingStage, EmbedLetters, NeverReady, Squared
+from tests.engine.stages import DeadlySetup, DyingStage, EmbedLetters, NeverReady, Squared, threads
 from tests.vision import odd_reader
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -75,6 +76,27 @@ def test_a_defect_and_a_stage_that_is_never_ready_end_the_work(tmp_path: Path) -
         list(RayData(workers=1).map(Squared(tmp_path), [14], Options(keep_errors=True)))
     with pytest.raises(ShardError, match="1: model: is not there"):
         list(RayData(workers=1).map(NeverReady(), [1], Options(keep_errors=True)))
+
+
+def test_a_stage_that_kills_its_workers_while_they_get_ready_ends_the_work() -> None:
+    with pytest.raises(ShardError, match="1: 3 workers died while they got ready"):
+        list(RayData(workers=1).map(DeadlySetup(), [1], Options(keep_errors=True)))
+
+
+@pytest.mark.parametrize("kept", [True, False])
+def test_of_many_shards_at_once_those_beside_a_deadly_one_are_not_blamed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kept: bool
+) -> None:
+    monkeypatch.setattr(ray_data, "_MOST_BLOCKS", 1)
+    options = Options(tmp_path / "kept" if kept else None, keep_errors=True)
+    found = list(RayData(workers=1).map(Squared(tmp_path), [2, 15, 4], options))
+    assert found == [4, FailedShard("15", "3 workers died over it"), 16]
+    # What is kept is not done again.
+    assert (tmp_path / "shards").read_text().split().count("2") == (1 if kept else 4)
+
+
+def test_workers_compute_with_the_threads_of_their_cores() -> None:
+    assert list(RayData(workers=1).map(Function(threads), [1])) == ["1"]
 
 
 def test_a_batch_on_two_nodes_writes_the_files_of_one_process(tmp_path: Path) -> None:
@@ -136,12 +158,26 @@ def test_no_shards_and_no_sense(tmp_path: Path) -> None:
         RayData(workers=-1)
 
 
-def test_a_cluster_that_is_not_there_is_said_in_one_sentence(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+@pytest.mark.parametrize("address", ["127.0.0.1:9", "ray://127.0.0.1:9"])
+def test_an_address_where_nothing_answers_is_said_at_once(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, address: str
+) -> None:
+    monkeypatch.setattr(ray, "is_initialized", lambda: False)
+    monkeypatch.setattr(ray, "init", lambda *_, **__: pytest.fail("Ray tries for minutes"))
+    with pytest.raises(NoCluster, match=rf"the Ray cluster {address}: nothing answers there \(Connection refused\)"):
+        list(RayData(address).map(Squared(tmp_path), [1]))
+
+
+def test_what_ray_says_against_a_cluster_is_one_sentence(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(ray, "is_initialized", lambda: False)
 
     def refuse(*_: object, **__: object) -> None:
-        raise ConnectionError("first line\nno such head node")
+        started = "was started with:\n    Ray: {}\n    Python: 3.11.7\n"
+        raise RuntimeError(f"Version mismatch: The cluster {started.format('2.9.0')}This {started.format('2.8.0')}")
 
     monkeypatch.setattr(ray, "init", refuse)
-    with pytest.raises(NoCluster, match=r"the Ray cluster 10\.0\.0\.1:6379: no such head node"):
-        list(RayData("10.0.0.1:6379").map(Squared(tmp_path), [1]))
+    message = (
+        r": Version mismatch: The cluster was started with: Ray: 2\.9\.0 Python: 3\.11\.7 This was started with: Ray: "
+    )
+    with socket.create_server(("127.0.0.1", 0)) as head, pytest.raises(NoCluster, match=message):
+        list(RayData(f"127.0.0.1:{head.getsockname()[1]}").map(Squared(tmp_path), [1]))

@@ -6,6 +6,7 @@ import doctest
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -20,10 +21,10 @@ from saywhere.core import InvalidFile, InvalidValue, Narrative, Trace, Utterance
 from saywhere.engine import FailedShard
 from saywhere.formats import localized_narratives
 from saywhere.index import Hit, Library, Query, Updated, narratives, search, seen, update
-from saywhere.index.library import About, begin
+from saywhere.index.files import FileState
 from saywhere.index.narratives import pieces
-from saywhere.index.tables import PHOTOS, REGIONS, LibraryTables
-from saywhere.index.update import _only_writer, order_vectors
+from saywhere.index.tables import PHOTOS
+from saywhere.index.update import _only_writer
 from saywhere.models.patchioner.seer import Seer
 from saywhere.vision import Found
 from tests.models.patchioner_seeing import BOTTOM_RIGHT, LEFT, TOP_RIGHT, photo, seer
@@ -185,6 +186,64 @@ def test_what_is_new_changed_or_gone_is_all_that_is_worked_on(pets: Path, tiny: 
     assert set(library.tables.columns("regions", ["photo"])["photo"].to_pylist()) <= set(ids)
 
 
+def test_a_photo_that_vanishes_while_the_folder_is_listed_is_none(
+    pets: Path, tiny: Seer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = FileState.of
+
+    def of(path: Path) -> FileState:
+        if path.name == "red.png":
+            path.unlink()
+        return real(path)
+
+    monkeypatch.setattr(FileState, "of", of)
+    assert update(pets, tiny) == Updated(new=4, failed=1)
+
+
+def test_files_with_another_time_are_one_commit(pets: Path, tiny: Seer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys.modules["saywhere.index.update"], "order_vectors", lambda *_: None)
+    update(pets, tiny)
+    before = Library(pets)
+    rows = before.tables.columns(PHOTOS, ["name", "vector", "words", "error"]).to_pylist()
+    for name in ("red.png", "all.png", "broken.jpg"):
+        os.utime(pets / name, ns=(1, 1))
+    assert update(pets, tiny) == Updated(same=5, failed=1)
+    after = Library(pets)
+    assert after.tables[PHOTOS].version == before.tables[PHOTOS].version + 1
+    kept = after.tables.columns(PHOTOS, ["name", "vector", "words", "error"]).to_pylist()
+    assert sorted(map(str, kept)) == sorted(map(str, rows))
+    times = {row["name"]: row["mtime_ns"] for row in after.tables.columns(PHOTOS, ["name", "mtime_ns"]).to_pylist()}
+    assert [times[name] for name in ("red.png", "all.png", "broken.jpg")] == [1, 1, 1]
+
+
+def test_photos_that_failed_are_tried_again_when_somebody_says_so(
+    pets: Path, tiny: Seer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    refused = seen.PhotoReader.read
+
+    def read(self: seen.PhotoReader, photo: bytes | str | Path) -> Image.Image:
+        raise InvalidFile("red.png", "cannot be read: Permission denied")
+
+    monkeypatch.setattr(seen.PhotoReader, "read", read)
+    assert update(pets, tiny) == Updated(new=5, failed=5)
+    monkeypatch.setattr(seen.PhotoReader, "read", refused)
+    assert update(pets, tiny) == Updated(same=5, failed=5)
+    assert update(pets, tiny, retry_failed=True) == Updated(changed=5, failed=1)
+    assert Library(pets).counts["photos"] == 4
+    (pets / "broken.jpg").unlink()
+    assert update(pets, tiny, retry_failed=True) == Updated(deleted=1, same=4)
+
+
+def test_a_model_that_is_open_is_opened_by_other_processes_only(
+    pets: Path, tiny: Seer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened: list[str] = []
+    monkeypatch.setattr(seen, "open_seeing", lambda name: opened.append(name) or tiny)
+    monkeypatch.setattr(sys.modules["saywhere.index.update"], "open_seeing", lambda _: pytest.fail("opened twice"))
+    assert update(pets, tiny, engine=_Deadly(""), opens="owner/name").new == 5
+    assert opened == ["owner/name"]
+
+
 def _said(folder: Path, *lines: tuple[str, str]) -> Path:
     trace = Trace([(0.6, 0.1, 0.0), (0.9, 0.4, 2.0)])
     path = folder / "said.jsonl"
@@ -255,7 +314,11 @@ def test_what_cannot_be_is_said(pets: Path, tiny: Seer, tmp_path: Path) -> None:
         Query(DOG, said=True, regions=True)
     other = seer()
     other.eyes.encoder.fingerprint = {"encoder": "other"}  # type: ignore[attr-defined]
-    with pytest.raises(InvalidFile, match="whose vectors are not those of"):
+    with pytest.raises(InvalidFile, match=r"whose vectors are not those of tiny \(other: encoder\)"):
+        update(pets, other, folder=tmp_path / "index")
+    # The same eye, which tells photos apart in another way.
+    other.eyes = replace(tiny.eyes, parts={"matching": "other"})  # type: ignore[type-var]
+    with pytest.raises(InvalidFile, match=r"\(other: matching\)"):
         update(pets, other, folder=tmp_path / "index")
     (tmp_path / "index" / "library.json").write_text('{"format": "saywhere library", "version": 9}')
     with pytest.raises(InvalidFile, match="is of saywhere library 9, not of saywhere library 1"):
@@ -291,25 +354,6 @@ def test_many_vectors_are_ordered_into_cells_and_found_as_before(
     after = search(library, Query(CUP, regions=True), limit=20)
     assert {hit.photo for hit in before} <= {hit.photo for hit in after}
     assert after[0].score == pytest.approx(before[0].score, abs=1e-3)
-
-
-def test_one_bit_a_number_finds_what_comparing_with_all_finds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, value in (("_INDEXED_FROM", 64), ("_PER_CELL", 128)):
-        monkeypatch.setattr(sys.modules["saywhere.index.update"], name, value)
-    begin(tmp_path, About("made up", {}, 16))
-    tables = LibraryTables(tmp_path, 16, create=True)
-    vectors = np.random.default_rng(0).standard_normal((600, 16))
-    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
-    state = {"size": 0, "mtime_ns": 0, "digest": "", "words": []}
-    halves = vectors.astype(np.float16)
-    region = {"name": "", "score": 1, "box": [0, 0, 1, 1]}
-    tables.add(REGIONS, ({"photo": i, **region, "vector": v} for i, v in enumerate(halves)))
-    tables.add(PHOTOS, ({"id": i, "name": f"{i}.jpg", **state, "vector": v} for i, v in enumerate(halves)))
-    order_vectors(tables)
-    library = Library(tmp_path, tmp_path)
-    for vector in vectors[:5].astype(np.float32):
-        exact = np.argsort(-(vectors @ vector))[:5]
-        assert [hit.photo for hit in search(library, Query(vector, regions=True), 5)] == [f"{i}.jpg" for i in exact]
 
 
 @pytest.mark.parametrize("module", [narratives, seen])

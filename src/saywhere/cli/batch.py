@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from saywhere import loading
-from saywhere.cli.batch_options import EngineName, PhotoTimeout, RayAddress, Workers, chosen_engine
+from saywhere.cli.batch_options import EngineName, PhotoTimeout, RayAddress, RetryFailed, Workers, chosen_engine
 from saywhere.cli.console import out, plain_table, rated, stages, tell_left_out
 from saywhere.cli.seeing import Model, opened
 from saywhere.core.errors import UnknownName
@@ -27,6 +27,7 @@ def batch(
     workers: Workers = 0,
     address: RayAddress = "",
     timeout: PhotoTimeout = 60.0,
+    retry_failed: RetryFailed = False,
     size: Annotated[int, typer.Option(min=1, help="Photos in each file of results.")] = 64,
     price: Annotated[float, typer.Option(min=0, help="What a machine costs an hour, for the report.")] = 0.0,
     machines: Annotated[int, typer.Option(min=1, help="How many machines work, for the report.")] = 1,
@@ -51,6 +52,8 @@ def batch(
             timeout_s=timeout,
             photos=photos,
             size=size,
+            retry_failed=retry_failed,
+            weights=loading.digest(model),
             progress=rated(show),
         )
     tell_left_out([f"{name}: {reason}" for name, reason in report.parts.items()])

@@ -23,6 +23,9 @@ RayAddress = Annotated[
 PhotoTimeout = Annotated[
     float, typer.Option("--timeout", min=0.1, metavar="SECONDS", help="Skip a photo that takes longer to read.")
 ]
+RetryFailed = Annotated[
+    bool, typer.Option("--retry-failed", help="Try photos again that could not be read, for reasons that pass.")
+]
 
 
 def chosen_engine(name: str, workers: int, address: str) -> Engine:

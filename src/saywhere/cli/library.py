@@ -13,7 +13,7 @@ from rich.table import Table
 
 import saywhere
 from saywhere import loading
-from saywhere.cli.batch_options import EngineName, PhotoTimeout, RayAddress, Workers, chosen_engine
+from saywhere.cli.batch_options import EngineName, PhotoTimeout, RayAddress, RetryFailed, Workers, chosen_engine
 from saywhere.cli.console import err, out, rated, stages, tell_left_out
 from saywhere.cli.pointing import Pointing
 from saywhere.cli.seeing import AsJson, Model, busy, opened
@@ -40,6 +40,7 @@ def index(
     workers: Workers = 0,
     address: RayAddress = "",
     timeout: PhotoTimeout = 60.0,
+    retry_failed: RetryFailed = False,
 ) -> None:
     """Look at every photo of a folder once and keep what is needed to search them.
 
@@ -52,11 +53,13 @@ def index(
     with stages() as show:
         done = update(
             photos,
-            seer if engine == "local" and not workers else model,
+            seer,
+            opens=model,
             folder=folder,
             narratives=narratives or (),
             engine=chosen_engine(engine, workers, address),
             timeout_s=timeout,
+            retry_failed=retry_failed,
             progress=rated(show),
         )
     library = Library(photos, folder)

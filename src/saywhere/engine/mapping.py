@@ -11,7 +11,7 @@ from typing import Any, Generic, Protocol, TypeVar
 
 import msgspec
 
-from saywhere.atomic import write_atomic
+from saywhere.atomic import DiskFull, write_atomic
 from saywhere.core.errors import InvalidFile, InvalidValue, SaywhereError
 from saywhere.core.types import Progress
 
@@ -75,6 +75,7 @@ class Options:
 
     folder: where the result of every shard is kept as NAME.json, so that a shard that is finished is not done again;
         then results must be JSON values, and what is large is written by the stage itself. name: of a shard.
+    intact: whether what a kept result tells of still holds (a file that it names, say); if not, the shard is done anew.
     keep_errors: bad shards become `FailedShard` values, which are tried again next time; else the first ends the work
         at once.
     progress: is told `doing`, how many shards are done, and of how many. on_wait: called now and then, at least every
@@ -83,6 +84,7 @@ class Options:
 
     folder: Path | None = None
     name: Callable[[Any], str] = str
+    intact: Callable[[Any], bool] | None = None
     keep_errors: bool = False
     progress: Progress | None = None
     doing: str = "working"
@@ -109,8 +111,15 @@ class ShardTask(Generic[S, R]):
     shard: S
     kept: Path | None = None
 
+    @property
+    def is_done(self) -> bool:
+        """Whether its result is kept already: a worker that died later may have done it."""
+        return self.kept is not None and self.kept.exists()
+
     def run(self, stage: Stage[S, R]) -> R:
-        """The result, which is kept if asked for: whole or not at all."""
+        """The result, which is kept if asked for: whole or not at all. One that is kept is not made again."""
+        if self.kept is not None and self.is_done:
+            return _read(self.kept)  # type: ignore[no-any-return]
         result = stage(self.shard)
         if self.kept is None:
             return result
@@ -120,9 +129,9 @@ class ShardTask(Generic[S, R]):
         return msgspec.json.decode(content)  # type: ignore[no-any-return]  # as one that was kept before
 
     def error(self, error: Exception, *, bad_shard: bool) -> ShardError:
-        """What went wrong, with the shard's name; a defect with its place."""
+        """What went wrong, with the shard's name; a defect with its place. A full disk is no shard's fault."""
         if isinstance(error, SaywhereError):
-            return ShardError(self.name, str(error), bad_shard=bad_shard)
+            return ShardError(self.name, str(error), bad_shard=bad_shard and not isinstance(error, DiskFull))
         reason = f"{type(error).__name__}: {error}"
         return ShardError(self.name, reason, "".join(traceback.format_exception(error)))
 
@@ -147,7 +156,8 @@ class Work(Generic[S, R]):
 
 def plan(stage: Stage[S, R], shards: Iterable[S], options: Options) -> Work[S, R]:
     """The tasks, with what was kept of them before. A folder with the results of another stage is refused."""
-    folder = options.folder
+    # Workers of a cluster are in a folder of their own.
+    folder = None if options.folder is None else options.folder.absolute()
     tasks: list[ShardTask[S, R]] = [
         ShardTask(i, name, shard, folder / f"{name}.json" if folder is not None else None)
         for i, (name, shard) in enumerate((options.name(shard), shard) for shard in shards)
@@ -159,6 +169,12 @@ def plan(stage: Stage[S, R], shards: Iterable[S], options: Options) -> Work[S, R
         raise InvalidValue("shards", "have names that are not those of different files", "give Options.name")
     _check_same_stage(folder, repr(stage))
     finished = {task.number: _read(task.kept) for task in tasks if task.kept is not None and task.kept.exists()}
+    for task in tasks:
+        if task.kept is not None and task.number in finished and options.intact is not None:
+            if options.intact(finished[task.number]):
+                continue
+            task.kept.unlink()
+            del finished[task.number]
     return Work(stage, tasks, options, finished)
 
 

@@ -1,14 +1,16 @@
 """Work on a Ray cluster, through Ray Data: it places workers, feeds them, streams results and tries again after deaths.
 
 Every worker sets the stage up once, and keeps results as any other engine does. Ray begins a task anew as often as its
-worker dies, and would do so for ever with a shard that kills its worker: who has begun what is counted, and such a
-shard is bad after some tries. Ray moves Python values between its own processes by pickling them; nothing pickled is
-read from a file.
+worker dies, and would do so for ever with a shard that kills its worker, or a stage that does while it gets ready: what
+was begun and not ended is counted, and ends the shard or the work after some tries. Ray gives a worker several tasks at
+once if there are very many, and begins all of them anew: those that were ended do not count. Ray moves Python values
+between its own processes by pickling them; nothing pickled is read from a file.
 """
 
 from __future__ import annotations
 
 import logging
+import socket
 from collections import Counter
 from collections.abc import Generator, Iterable, Iterator
 from dataclasses import dataclass
@@ -33,6 +35,7 @@ from saywhere.engine.processes import TRIES
 S = TypeVar("S")
 R = TypeVar("R")
 _MOST_BLOCKS = 10_000
+_ANSWERS_WITHIN_S = 5.0
 
 
 class NoCluster(SaywhereError, ConnectionError):
@@ -82,18 +85,21 @@ class RayData:
                 if work.options.on_wait is not None:
                     work.options.on_wait()
         except ray.exceptions.RayError as error:
-            raise ShardError("the work", f"Ray gave up: {_last_line(error)}") from error
+            raise ShardError("the work", f"Ray gave up: {_in_one_line(error)}") from error
 
 
 class _Begun:
-    """How often each task was begun, on the whole cluster."""
+    """How often each task was begun since it was last ended, on the whole cluster, and getting ready for it."""
 
     def __init__(self) -> None:
-        self.times: Counter[int] = Counter()
+        self.times: Counter[tuple[str, int]] = Counter()
 
-    def count(self, number: int) -> int:
-        self.times[number] += 1
-        return self.times[number]
+    def count(self, what: str, number: int) -> int:
+        self.times[what, number] += 1
+        return self.times[what, number]
+
+    def ended(self, what: str, number: int) -> None:
+        del self.times[what, number]
 
 
 class _Worker:
@@ -113,12 +119,19 @@ class _Worker:
             reason = f"a worker has saywhere {saywhere.__version__}, not {self.version}: install the same everywhere"
             return ShardError(task.name, reason)
         try:
+            if task.is_done:
+                return task.run(self.stage)
             if not self.ready:
+                if ray.get(self.begun.count.remote("setup", task.number)) > TRIES:
+                    return ShardError(task.name, f"{TRIES} workers died while they got ready")
                 self.stage.setup()
                 self.ready = True
-            if ray.get(self.begun.count.remote(task.number)) > TRIES:
+                self.begun.ended.remote("setup", task.number)
+            if ray.get(self.begun.count.remote("task", task.number)) > TRIES:
                 return ShardError(task.name, f"{TRIES} workers died over it", bad_shard=True)
-            return task.run(self.stage)
+            result = task.run(self.stage)
+            self.begun.ended.remote("task", task.number)
+            return result
         except Exception as error:  # noqa: BLE001 - whatever it is, it is told with its shard
             return task.error(error, bad_shard=self.ready)
 
@@ -129,6 +142,7 @@ def joined(address: str) -> Any:
     require("ray.data", needed_for="--engine ray", extra="scale")
     if ray.is_initialized():
         return ray
+    _check_answers(address)
     try:
         ray.init(
             address or "local",
@@ -137,13 +151,29 @@ def joined(address: str) -> Any:
             logging_level=logging.ERROR,
         )
     except (ConnectionError, RuntimeError, ValueError, TimeoutError) as error:
-        raise NoCluster(address or "on this machine", _last_line(error)) from error
+        raise NoCluster(address or "on this machine", _in_one_line(error)) from error
     context = ray.data.DataContext.get_current()
     context.enable_progress_bars = False
     logging.getLogger("ray.data").setLevel(logging.ERROR)
     return ray
 
 
-def _last_line(error: BaseException) -> str:
+def _check_answers(address: str) -> None:
+    """See that somebody listens at an address with a port: Ray itself tries for minutes before it says so."""
+    host, _, port = address.removeprefix("ray://").rpartition(":")
+    if not host or not port.isdecimal():
+        return
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), _ANSWERS_WITHIN_S).close()
+    except (OSError, OverflowError) as error:
+        why = getattr(error, "strerror", None) or error
+        reason = f"nothing answers there ({why}): is its head running, and the port open?"
+        raise NoCluster(address, reason) from error
+
+
+def _in_one_line(error: BaseException) -> str:
+    """What an error says, or the last line of a traceback in it."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    return lines[-1] if lines else type(error).__name__
+    if any(line.startswith(("Traceback", "ray::")) for line in lines):
+        lines = lines[-1:]
+    return " ".join(lines) or type(error).__name__

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -59,7 +60,9 @@ def _photos(root: Path) -> Iterator[tuple[str, FileState]]:
         for name in files:
             path = Path(folder, name)
             if path.suffix.lower() in PHOTO_ENDINGS and not name.startswith(".") and path.is_file():
-                yield path.relative_to(root).as_posix(), FileState.of(path)
+                # Somebody may take it away meanwhile.
+                with suppress(FileNotFoundError):
+                    yield path.relative_to(root).as_posix(), FileState.of(path)
 
 
 def content_id(name: str, digest: str) -> int:

@@ -100,7 +100,10 @@ def begin(folder: Path, about: About) -> About:
             file.write(msgspec.json.format(msgspec.json.encode(about)))
         return about
     known = read_about(folder)
-    if (known.eyes, known.size) != (about.eyes, about.size):
-        reason = f"was made with {known.model}, whose vectors are not those of {about.model}"
+    before, now = ({**one.eyes, "size": one.size} for one in (known, about))
+    if other := sorted(part for part in before | now if before.get(part) != now.get(part)):
+        reason = (
+            f"was made with {known.model}, whose vectors are not those of {about.model} (other: {', '.join(other)})"
+        )
         raise InvalidFile(folder, reason, "name that model, or another --index folder")
     return known

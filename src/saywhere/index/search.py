@@ -142,7 +142,8 @@ def _regions_of(library: Library, ids: Sequence[int]) -> list[_Candidate]:
 
 
 def _candidates(rows: Any, scores: Any) -> list[_Candidate]:
-    vectors = rows["vector"].combine_chunks().flatten().to_numpy().reshape(rows.num_rows, -1).astype(np.float32)
+    size = rows.schema.field("vector").type.list_size
+    vectors = rows["vector"].combine_chunks().flatten().to_numpy().reshape(rows.num_rows, size).astype(np.float32)
     columns = (rows["photo"].to_pylist(), rows["name"].to_pylist(), rows["box"].to_pylist())
     listed = zip(*columns, scores, vectors, strict=True)
     return [_Candidate(photo, name, tuple(box), float(score), vector) for photo, name, box, score, vector in listed]
@@ -151,9 +152,10 @@ def _candidates(rows: Any, scores: Any) -> list[_Candidate]:
 def _regions(library: Library, query: Query, limit: int) -> list[Hit]:
     placed = query.near is not None or query.trace is not None
     pool = limit * (_POOL if placed else _PER_PHOTO)
-    rows = _nearest(library, REGIONS, query.vector, pool, ["photo", "name", "box", "vector"])
+    where = one_of("photo", _with_word(library, query.word)) if query.word else ""
+    rows = _nearest(library, REGIONS, query.vector, pool, ["photo", "name", "box", "vector"], where)
     found = _candidates(rows, 1 - rows["_distance"].to_numpy())
-    names = _names(library, {one.photo for one in found}, query.word)
+    names = _names(library, {one.photo for one in found})
     found = [one for one in found if one.photo in names]
     if query.trace is not None:
         around = _bounds(query.trace)
@@ -172,11 +174,16 @@ def _regions(library: Library, query: Query, limit: int) -> list[Hit]:
     return hits
 
 
-def _names(library: Library, ids: set[int], word: str) -> dict[int, str]:
-    """The names of photos by their ids, without those that are gone, and with the word only."""
+def _with_word(library: Library, word: str) -> list[int]:
+    """The ids of photos with a thing of this name. No id is negative: -1 is that of no photo."""
+    return [-1, *library.tables.columns(PHOTOS, ["id"], f"array_has(words, {_quoted(word)})")["id"].to_pylist()]
+
+
+def _names(library: Library, ids: set[int]) -> dict[int, str]:
+    """The names of photos by their ids, without those that are gone."""
     if not ids:
         return {}
-    where = one_of("id", sorted(ids)) + (f" and array_has(words, {_quoted(word)})" if word else "")
+    where = one_of("id", sorted(ids))
     return {row["id"]: row["name"] for row in library.tables.columns(PHOTOS, ["id", "name"], where).to_pylist()}
 
 

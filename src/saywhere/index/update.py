@@ -11,6 +11,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from saywhere import loading
 from saywhere.core.errors import InvalidFile, require
 from saywhere.core.types import Floats32, Progress
 from saywhere.engine import Engine, FailedShard, OneProcess, Options
@@ -18,7 +19,7 @@ from saywhere.index.files import Changes, FileState, changes, content_id
 from saywhere.index.library import About, begin, tables_folder
 from saywhere.index.narratives import read_parts
 from saywhere.index.seen import LookAtPhotos, Seeing, SeenPhoto, open_seeing
-from saywhere.index.tables import PHOTOS, REGIONS, SAID, SOURCES, LibraryTables, working
+from saywhere.index.tables import PHOTOS, REGIONS, SAID, SOURCES, LibraryTables, one_of, working
 from saywhere.provenance import sha256_of
 from saywhere.vision import photo_reader
 
@@ -29,7 +30,11 @@ _INDEXED_FROM = 50_000
 _KEPT: Final = timedelta(hours=1)
 """How long what was replaced stays on disk, for those who read it."""
 _PER_CELL = 4_096
-"""Rows of a cell of the inverted file, about."""
+"""Rows of a cell of the inverted file, about, when they are made."""
+_GROWN = 4
+"""Cells are made anew when there are so many times the rows that there were then; until then rows are only added."""
+_CELLS = "cells_"
+"""Before the number of those rows, in the name of what orders a table."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +60,8 @@ def update(
     engine: Engine | None = None,
     timeout_s: float = 60.0,
     reader: str = photo_reader.__name__,
+    opens: str = "",
+    retry_failed: bool = False,
     progress: Progress | None = None,
 ) -> Updated:
     """Bring a library up to its folder of photos; the first time it is made.
@@ -62,7 +69,8 @@ def update(
     narratives: files of recorded narratives to take in; those taken in before stay until their file is gone. folder: of
     the tables, if not within `root`. engine: where photos are looked at. Killed at any time, the next call goes on.
     timeout_s: a photo that takes longer to read is kept with that reason, and so is one that crashes what reads it, or
-    over which workers die. reader: the module that reads photos.
+    over which workers die; retry_failed: all of them are tried again, for reasons that pass. reader: the module that
+    reads photos. opens: what other processes open the model by, that is open here; its name by default.
     """
     if not Path(root).is_dir():
         raise InvalidFile(root, "is not a folder of photos")
@@ -71,15 +79,14 @@ def update(
     home.mkdir(parents=True, exist_ok=True)
     with _only_writer(home):
         eyes: Any = seer.eyes
-        begin(home, About(seer.name, dict(eyes.encoder.fingerprint), seer.eyes.size))
+        begin(home, About(seer.name, eyes.fingerprint, seer.eyes.size))
         tables = LibraryTables(home, seer.eyes.size, create=True)
         tables.recover()
         writer = _Writer(tables, Path(root), seer, progress)
         own = seer if engine is None or isinstance(engine, OneProcess) else None
-        stage = LookAtPhotos(
-            str(Path(root).absolute()), model if isinstance(model, str) else seer.name, own, timeout_s, reader
-        )
-        done = writer.photos(stage, engine or OneProcess())
+        named = loading.absolute(opens or (model if isinstance(model, str) else seer.name))
+        stage = LookAtPhotos(str(Path(root).absolute()), named, own, timeout_s, reader)
+        done = writer.photos(stage, engine or OneProcess(), retry_failed)
         done = replace(done, **writer.narratives([Path(path) for path in narratives]))
         order_vectors(tables, progress)
         return replace(done, failed=tables[PHOTOS].count_rows("error is not null"))
@@ -103,8 +110,8 @@ class _Writer:
     seer: Seeing
     progress: Progress | None
 
-    def photos(self, stage: LookAtPhotos, engine: Engine) -> Updated:
-        known = self._known()
+    def photos(self, stage: LookAtPhotos, engine: Engine, retry_failed: bool) -> Updated:
+        known = self._known(retry_failed)
         found = changes(self.root, {name: state for name, (_, state) in known.items()})
         self._forget(found, {name: number for name, (number, _) in known.items()})
         digests = [(name, known[name][1].digest if name in known else "") for name in found.looks]
@@ -127,17 +134,17 @@ class _Writer:
         alone = [[one] for one in part]
         for [(name, _)], result in zip(alone, engine.map(stage, alone, _KEEPING), strict=True):
             if isinstance(result, FailedShard):
-                path = self.root / name
-                state = replace(FileState.of(path), digest=sha256_of(path)) if path.exists() else FileState(0, 0)
-                seen.append(SeenPhoto(name, state, result.reason))
+                seen.append(SeenPhoto(name, _state_of(self.root / name), result.reason))
             else:
                 seen += result
         return seen
 
-    def _known(self) -> dict[str, tuple[int, FileState]]:
-        columns = ["id", "name", "size", "mtime_ns", "digest"]
-        rows = self.tables.columns(PHOTOS, columns).to_pylist()
-        return {row["name"]: (row["id"], FileState(row["size"], row["mtime_ns"], row["digest"])) for row in rows}
+    def _known(self, retry_failed: bool) -> dict[str, tuple[int, FileState]]:
+        columns = ["id", "name", "size", "mtime_ns", "digest", "error"]
+        return {
+            row["name"]: (row["id"], FileState(-1, -1) if retry_failed and row["error"] else _state(row))
+            for row in self.tables.columns(PHOTOS, columns).to_pylist()
+        }
 
     def _forget(self, found: Changes, ids: Mapping[str, int]) -> None:
         gone = [ids[name] for name in found.gone]
@@ -154,10 +161,10 @@ class _Writer:
         """Regions first, then the photos at one stroke, then what they replace goes; see `tables`."""
         looked = [one for one in seen if isinstance(one, SeenPhoto)]
         self.tables.add(REGIONS, (row for photo in looked for row in _region_rows(photo)))
-        self.tables.replace(PHOTOS, "name", [_photo_row(photo) for photo in looked])
-        for (name, _), state in zip(part, seen, strict=True):
-            if isinstance(state, FileState):
-                self.tables[PHOTOS].update(where=f"id = {known[name][0]}", values={"mtime_ns": state.mtime_ns})
+        touched = {
+            known[name][0]: state for (name, _), state in zip(part, seen, strict=True) if isinstance(state, FileState)
+        }
+        self.tables.replace(PHOTOS, "name", [*map(_photo_row, looked), *self._touched_rows(touched)])
         again = [photo for photo in looked if photo.name in known]
         self.tables.delete(REGIONS, "photo", {known[one.name][0] for one in again} - {one.id for one in again})
         same = len(seen) - len(looked)
@@ -167,6 +174,15 @@ class _Writer:
             changed=done.changed + len(again),
             same=done.same + same,
         )
+
+    def _touched_rows(self, touched: Mapping[int, FileState]) -> Iterator[dict[str, Any]]:
+        """The rows of photos whose files have another time, and nothing else that is new."""
+        if not touched:
+            return
+        columns = self.tables.schemas[PHOTOS].names
+        for row in self.tables.columns(PHOTOS, columns, one_of("id", touched)).to_pylist():
+            vector = None if row["vector"] is None else np.array(row["vector"], np.float16)
+            yield {**row, "mtime_ns": touched[row["id"]].mtime_ns, "vector": vector}
 
     def narratives(self, paths: Sequence[Path]) -> dict[str, int]:
         known = {
@@ -225,11 +241,20 @@ def order_vectors(tables: LibraryTables, progress: Progress | None = None) -> No
         if progress is not None:
             progress(f"ordering {name}", 0, rows)
         with working(tables.folder):
-            if rows >= _INDEXED_FROM and not table.list_indices():
-                table.create_index("vector", config=kind(distance_type="cosine", num_partitions=rows // _PER_CELL))
+            before = [index.name for index in table.list_indices()]
+            if rows >= max(_INDEXED_FROM, _GROWN * max(map(_made_of, before), default=0)):
+                cells = kind(distance_type="cosine", num_partitions=rows // _PER_CELL)
+                table.create_index("vector", config=cells, name=f"{_CELLS}{rows}")
+                for name_before in before:
+                    table.drop_index(name_before)
             table.optimize(cleanup_older_than=_KEPT)
         if progress is not None:
             progress(f"ordering {name}", rows, rows)
+
+
+def _made_of(index: str) -> int:
+    """Of how many rows cells of this name were made; older ones do not say, and were made as soon as possible."""
+    return int(index.removeprefix(_CELLS)) if index.startswith(_CELLS) else _INDEXED_FROM
 
 
 def _name(part: Sequence[tuple[str, str]]) -> str:
@@ -237,6 +262,18 @@ def _name(part: Sequence[tuple[str, str]]) -> str:
 
 
 _KEEPING = Options(name=_name, keep_errors=True)
+
+
+def _state(row: Mapping[str, Any]) -> FileState:
+    return FileState(row["size"], row["mtime_ns"], row["digest"])
+
+
+def _state_of(path: Path) -> FileState:
+    """With the digest; of a file that cannot be read nothing is known."""
+    try:
+        return replace(FileState.of(path), digest=sha256_of(path))
+    except OSError:
+        return FileState(0, 0)
 
 
 def _photo_row(photo: SeenPhoto) -> dict[str, Any]:

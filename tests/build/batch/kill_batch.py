@@ -52,7 +52,8 @@ def run_tiny(
     """Look at all photos with the small model, in parts of two."""
     before, batch.BatchStage = batch.BatchStage, stage  # type: ignore[misc]
     try:
-        run_batch("look", [photos], out, "tiny", engine=engine, size=2, reader=reader, timeout_s=timeout_s)
+        odd = {"reader": reader, "timeout_s": timeout_s}
+        run_batch("look", [photos], out, "tiny", engine=engine, size=2, weights="tiny", **odd)  # type: ignore[arg-type]
     finally:
         batch.BatchStage = before  # type: ignore[misc]
 

@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import json
 import os
 import subprocess
 import sys
 import tarfile
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+import saywhere
 from saywhere.build.batch import list_parts, run_batch
 from saywhere.core import InvalidFile, InvalidValue, Narrative, SaywhereError, UnknownName
-from saywhere.engine import SeveralProcesses
+from saywhere.engine import OneProcess, SeveralProcesses
 from saywhere.formats import localized_narratives
 from saywhere.models.face import MissingSkill
 from tests.build.batch.kill_batch import contents, paint
@@ -43,7 +47,7 @@ def test_every_photo_is_a_row_and_a_bad_one_has_a_reason(pets: Path, tmp_path: P
     told: list[tuple[str, int, int]] = []
     report = run_batch("caption", [pets], tmp_path / "out", seer(), size=3, progress=lambda *at: told.append(at))
     assert (report.photos, report.failed, report.fresh, report.parts) == (7, 1, 7, {})
-    assert told == [("caption of photos", done, 7) for done in (3, 6, 7)]
+    assert told == [("caption of photos", done, 7) for done in (0, 3, 6, 7)]
     rows = _rows(tmp_path / "out")
     assert rows["broken.jpg"] == {"key": "broken.jpg", "error": "is not an image", "text": None} | {
         "score": None,
@@ -65,6 +69,44 @@ def test_a_second_run_does_nothing_again_and_other_photos_want_another_folder(pe
     paint(pets, 9)
     with pytest.raises(InvalidFile, match="holds the results of"):
         run_batch("look", [pets], tmp_path / "out", model, size=3)
+
+
+def test_a_part_whose_file_is_gone_or_altered_is_made_anew_and_the_rate_is_of_this_run(
+    pets: Path, tmp_path: Path
+) -> None:
+    out, told = tmp_path / "out", list[int]()
+    run_batch("look", [pets], out, seer(), size=2)
+    before = contents(out)
+    (out / "part-000001.parquet").unlink()
+    (out / "part-000003.parquet").write_bytes(b"something else")
+    report = run_batch("look", [pets], out, seer(), size=2, progress=lambda _, done, __: told.append(done))
+    assert contents(out) == before
+    assert report.fresh == 2 + 1
+    assert told == [4, 6, 7]
+
+
+def test_parts_with_photos_that_failed_are_done_anew_when_somebody_says_so(pets: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    assert run_batch("look", [pets], out, seer(), size=2).failed == 1
+    photo().save(pets / "broken.jpg")
+    assert run_batch("look", [pets], out, seer(), size=2).failed == 1
+    report = run_batch("look", [pets], out, seer(), size=2, retry_failed=True)
+    assert (report.failed, report.fresh) == (0, 1)
+
+
+def test_a_model_with_other_weights_wants_another_folder(
+    pets: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(saywhere, "load", lambda _: seer())
+    mine = tmp_path / "mine"
+    mine.mkdir()
+    for weights in ("first", "second"):
+        (mine / "config.json").write_text('{"model": "updown-caption"}')
+        (mine / "model.safetensors").write_text(weights)
+        if weights == "first":
+            run_batch("look", [pets], tmp_path / "out", str(mine))
+    with pytest.raises(InvalidFile, match="holds the results of"):
+        run_batch("look", [pets], tmp_path / "out", str(mine))
 
 
 def test_the_report_tells_rate_and_cost(pets: Path, tmp_path: Path) -> None:
@@ -181,6 +223,38 @@ def test_a_part_that_cannot_be_read_is_named_and_the_rest_goes_on(pets: Path, tm
 
 
 @pytest.mark.parametrize(
+    ("damage", "photos"),
+    [
+        (lambda tar, second: tar[: second.offset] + b"\xff" * 512 + tar[second.offset + 512 :], 1),
+        (lambda tar, second: tar[: second.offset] + bytes(512) + tar[second.offset + 512 :], 1),
+        (lambda tar, second: tar[: second.offset_data + 9], 2),
+        (lambda tar, second: tar[: second.offset], 1),
+        (lambda tar, _: tar[:100], 0),
+    ],
+    ids=["header overwritten", "header of zeros", "cut in a photo", "cut between photos", "cut in the first header"],
+)
+def test_a_damaged_tar_file_is_named_and_what_can_be_found_of_it_and_of_others_is_done(
+    pets: Path, tmp_path: Path, damage: Callable[[bytes, tarfile.TarInfo], bytes], photos: int
+) -> None:
+    tar = _tar(pets, tmp_path / "a.tar")
+    with tarfile.open(tar) as whole:
+        second = whole.getmembers()[1]
+    tar.write_bytes(damage(tar.read_bytes(), second))
+    report = run_batch("look", [tar, pets], tmp_path / "out", seer())
+    assert report.photos == photos + 7
+    [reason] = report.parts.values()
+    assert f"a.tar: is damaged or cut off after {photos} photos" in reason or (not photos and "is not a tar" in reason)
+
+
+def test_a_damaged_parquet_file_is_named_and_the_rest_goes_on(pets: Path, tmp_path: Path) -> None:
+    table = _parquet(pets, tmp_path / "p.parquet")
+    table.write_bytes(table.read_bytes()[:-100])
+    report = run_batch("look", [table, pets], tmp_path / "out", seer())
+    assert report.photos == 7
+    assert "p.parquet: is not a Parquet file" in report.parts["part-000000"]
+
+
+@pytest.mark.parametrize(
     ("name", "content", "message"),
     [
         ("pets.tar.gz", b"", "is packed"),
@@ -194,6 +268,48 @@ def test_a_source_that_is_none_is_said(tmp_path: Path, name: str, content: bytes
         list_parts([tmp_path / name])
 
 
+def test_what_is_hidden_is_no_photo(pets: Path) -> None:
+    import fsspec
+
+    for hidden in (pets / ".trash", pets / "more" / ".thumbnails"):
+        paint(hidden, 2)
+    assert sum(map(len, list_parts([pets]))) == 7
+    store = fsspec.filesystem("memory")
+    try:
+        store.put(str(pets), "/bucket/pets", recursive=True)
+        assert sum(map(len, list_parts(["memory://bucket/pets"]))) == 7
+    finally:
+        store.rm("/bucket", recursive=True)
+
+
+def test_two_photos_of_one_name_are_refused(pets: Path, tmp_path: Path) -> None:
+    paint(tmp_path / "others", 1)
+    with pytest.raises(InvalidValue, match=r"called 000\.png, in .*pets and in .*others \(name a folder above both"):
+        list_parts([pets, tmp_path / "others"])
+    with pytest.raises(InvalidValue, match="two photos called 000"):
+        list_parts([_tar(pets, tmp_path / "a.tar"), _tar(pets, tmp_path / "b.tar")])
+
+
+def test_a_row_without_a_key_has_a_reason(pets: Path, tmp_path: Path) -> None:
+    content = (pets / "all.png").read_bytes()
+    pq.write_table(pa.table({"key": ["one", None], "image": [content, content]}), tmp_path / "p.parquet")
+    run_batch("look", [tmp_path / "p.parquet"], tmp_path / "out", seer())
+    reasons = {key: row["error"] for key, row in _rows(tmp_path / "out").items()}
+    assert reasons == {"one": None, "p.parquet#0.1": "has no key"}
+
+
+def test_of_a_large_row_group_little_is_in_memory_at_a_time(tmp_path: Path) -> None:
+    rows = {"key": [f"{number:03}" for number in range(200)], "image": [os.urandom(100_000) for _ in range(200)]}
+    pq.write_table(pa.table(rows), tmp_path / "p.parquet", row_group_size=200, write_batch_size=8)
+    parts = list_parts([tmp_path / "p.parquet"], 40)
+    found, before, most = [], pa.total_allocated_bytes(), 0
+    for item in (item for part in parts for item in part.items()):
+        found.append((item.key, item.photo))
+        most = max(most, pa.total_allocated_bytes() - before)
+    assert found == list(zip(rows["key"], rows["image"], strict=True))
+    assert most < 10e6  # of 20 million
+
+
 def test_what_cannot_be_done_is_said_before_work(pets: Path, tmp_path: Path) -> None:
     with pytest.raises(UnknownName, match="Did you mean 'caption'"):
         run_batch("captoin", [pets], tmp_path / "out")
@@ -205,6 +321,34 @@ def test_what_cannot_be_done_is_said_before_work(pets: Path, tmp_path: Path) -> 
     pq.write_table(pa.table({"key": ["a"], "colour": ["red"]}), tmp_path / "odd.parquet")
     with pytest.raises(InvalidFile, match="none of image, jpeg"):
         list_parts([tmp_path / "odd.parquet"])
+
+
+class _Elsewhere:
+    """An engine whose workers are in another folder, as those of a Ray cluster are."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def map(self, stage: Any, shards: Any, options: Any) -> Any:
+        results = OneProcess().map(stage, shards, options)
+        with contextlib.chdir(self.folder):
+            yield from results
+
+
+def test_workers_in_another_folder_find_the_model_and_write_where_the_results_belong(
+    pets: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened: list[str] = []
+    monkeypatch.setattr(saywhere, "load", lambda name: opened.append(name) or seer())
+    for name in ("here/mine", "there"):
+        (tmp_path / name).mkdir(parents=True)
+    (tmp_path / "here" / "mine" / "config.json").write_text('{"model": "updown-caption"}')
+    monkeypatch.chdir(tmp_path / "here")
+    run_batch("look", [Path("..", "pets")], "out", "mine", engine=_Elsewhere(tmp_path / "there"))
+    assert opened == [str(tmp_path / "here" / "mine")]
+    assert len(_rows(tmp_path / "here" / "out")) == 7
+    assert list((tmp_path / "there").iterdir()) == []
+    assert json.loads((tmp_path / "here" / "out" / "manifest.json").read_text())["model"] == "mine"
 
 
 def test_several_processes_write_the_same_files(pets: Path, tmp_path: Path) -> None:

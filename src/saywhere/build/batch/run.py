@@ -2,7 +2,8 @@
 
 Every part becomes a file of its own, written whole or not at all, and then a note of it (by the engine, in `parts/`).
 So a run that is killed at any point goes on with the parts that have no note; nothing is done twice but the part that
-was being written, which gets the same bytes again. The manifest comes last: where it is, everything is.
+was being written, which gets the same bytes again. A file that is gone or altered is made anew. The manifest comes
+last: where it is, everything is.
 """
 
 from __future__ import annotations
@@ -10,21 +11,23 @@ from __future__ import annotations
 import hashlib
 import io
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 import saywhere
+from saywhere import loading
 from saywhere.atomic import write_atomic
 from saywhere.build.batch.sources import SourceItem, SourcePart, list_parts
 from saywhere.build.batch.tasks import TASKS
 from saywhere.core.errors import InvalidFile, InvalidValue, SaywhereError, UnknownName
 from saywhere.core.types import Progress
 from saywhere.engine import Engine, FailedShard, OneProcess, Options
-from saywhere.provenance import git_hash
+from saywhere.provenance import git_hash, sha256_of
 from saywhere.vision import photo_reader
 from saywhere.vision.photo_reader import PhotoReader
 
@@ -63,14 +66,19 @@ class BatchReport:
 
 @dataclass
 class BatchStage:
-    """A numbered part → what is noted of it. inputs: a digest of all parts, so that a folder holds the results of one
-    set of sources. model: name or folder; opened in each worker. out: where the files go. timeout_s: for reading one
-    photo; reader: the module that reads them."""
+    """A numbered part → what is noted of it. inputs, weights: digests of all parts and of the model, so that a folder
+    holds the results of one set of sources with one model. model: what results call it. out: where the files go. opens:
+    the model's name or folder, opened in each worker. timeout_s: for reading one photo; reader: the module that reads
+    them.
+
+    out and opens lead there from any folder: workers of a cluster are in one of their own."""
 
     task: str
     model: str
     inputs: str
+    weights: str
     out: str = field(repr=False)
+    opens: str = field(repr=False)
     opened: Model | None = field(default=None, repr=False)
     timeout_s: float = field(default=60.0, repr=False)
     reader: str = field(default=photo_reader.__name__, repr=False)
@@ -79,7 +87,7 @@ class BatchStage:
     def setup(self) -> None:
         self.photos = PhotoReader(self.timeout_s, self.reader)
         if self.opened is None:
-            self.opened = saywhere.load(self.model)
+            self.opened = saywhere.load(self.opens)
         if skill := TASKS[self.task].skill:
             from saywhere.models.face import check_skill
 
@@ -121,34 +129,37 @@ def run_batch(
     size: int = 64,
     timeout_s: float = 60.0,
     reader: str = photo_reader.__name__,
+    weights: str = "",
+    retry_failed: bool = False,
     progress: Progress | None = None,
 ) -> BatchReport:
     """Do a task of `TASKS` with every photo of the sources, and write the results into a folder.
 
     engine: this process by default. photos: the folder of the photos of narratives. size: photos of a part. A model
     that is open already serves this process only; others open it by name. timeout_s: a photo that takes longer to read
-    is a row with that reason, and so is one that crashes what reads it. reader: the module that reads photos.
+    is a row with that reason, and so is one that crashes what reads it. reader: the module that reads photos. weights:
+    `loading.digest` of a model that is open; without it, one of the same name is taken for the same. retry_failed:
+    parts with photos that failed before are done anew.
     """
     if task not in TASKS:
         raise UnknownName("task", task, TASKS)
-    folder, parts = Path(out), list_parts(sources, size, photos)
-    named = model if isinstance(model, str) else model.name
+    folder, parts = Path(out).absolute(), list_parts(sources, size, photos)
+    named, opened = (model, None) if isinstance(model, str) else (model.name, model)
+    weights = weights or (loading.digest(named) if opened is None else "")
     stage = BatchStage(
-        task, named, _digest(parts), str(folder), None if isinstance(model, str) else model, timeout_s, reader
+        task, named, _digest(parts), weights, str(folder), loading.absolute(named), opened, timeout_s, reader
     )
-    options = Options(folder / _NOTES, _name, keep_errors=True)
-    known = _noted(folder, len(parts))
-    began, total, told = time.monotonic(), sum(map(len, parts)), 0
+    known: set[str] = set()
+    options = Options(folder / _NOTES, _name, partial(_is_there, folder, known, retry_failed), keep_errors=True)
+    began = time.monotonic()
+    results = (engine or OneProcess()).map(stage, list(enumerate(parts)), options)
     notes: list[dict[str, Any]] = []
     lost: dict[str, str] = {}
-    for note in (engine or OneProcess()).map(stage, list(enumerate(parts)), options):
+    for note in _told(results, parts, known, task, progress):
         if isinstance(note, FailedShard):
             lost[note.name] = note.reason
         else:
             notes.append(note)
-        told += len(parts[len(notes) + len(lost) - 1])
-        if progress is not None:
-            progress(f"{task} of photos", told, total)
     report = BatchReport(
         sum(note["rows"] for note in notes),
         sum(note["failed"] for note in notes),
@@ -171,11 +182,29 @@ def _digest(parts: Sequence[SourcePart]) -> str:
     return digest.hexdigest()[:16]
 
 
-def _noted(folder: Path, parts: int) -> set[str]:
-    """The files that were finished before this run."""
-    return {
-        f"part-{number:06}.parquet" for number in range(parts) if (folder / _NOTES / f"part-{number:06}.json").exists()
-    }
+def _is_there(folder: Path, known: set[str], retry_failed: bool, note: dict[str, Any]) -> bool:
+    """Whether the file of a note is as it was written, and need not be again. Then its name is added to those that are
+    known."""
+    path = folder / note["file"]
+    if (retry_failed and note["failed"]) or not path.is_file() or sha256_of(path) != note["sha256"]:
+        return False
+    known.add(note["file"])
+    return True
+
+
+def _told(
+    results: Iterable[Any], parts: Sequence[SourcePart], known: set[str], task: str, progress: Progress | None
+) -> Iterator[Any]:
+    """The same results. Photos that were done before are told at once, so that the rate is that of this run."""
+    before = [f"{_name(shard)}.parquet" in known for shard in enumerate(parts)]
+    told, total = sum(len(part) for part, done in zip(parts, before, strict=True) if done), sum(map(len, parts))
+    tell = progress or (lambda *_: None)
+    tell(f"{task} of photos", told, total)
+    for part, done, result in zip(parts, before, results, strict=True):
+        yield result
+        if not done:
+            told += len(part)
+            tell(f"{task} of photos", told, total)
 
 
 def _parquet(rows: Sequence[dict[str, Any]], task: str) -> bytes:
@@ -193,6 +222,7 @@ def _write_manifest(folder: Path, stage: BatchStage, notes: Sequence[dict[str, A
         "version": 1,
         "task": stage.task,
         "model": stage.model,
+        "weights": stage.weights,
         "inputs": stage.inputs,
         "rows": report.photos,
         "failed": report.failed,

@@ -10,8 +10,8 @@ import tarfile
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
-from pathlib import Path
-from typing import Any, Protocol
+from pathlib import Path, PurePath, PurePosixPath
+from typing import Any, BinaryIO, Protocol
 
 from saywhere.build.batch.remote import is_folder, is_url, names_beneath, open_source, working
 from saywhere.core.errors import InvalidFile, InvalidValue
@@ -21,6 +21,8 @@ from saywhere.formats import read as read_file
 from saywhere.vision.photo import PHOTO_ENDINGS
 
 _PACKED = (".tar.gz", ".tgz", ".tar.bz2", ".tar.xz", ".tar.zst")
+_AT_ONCE, _ROWS_AT_ONCE = 1 << 20, 16
+"""Bytes and rows that are read together."""
 _TEXT_ENDINGS = (".txt", ".caption")
 _KEYS, _IMAGES, _TEXTS = (
     ("key", "image_id", "id", "__key__"),
@@ -104,7 +106,7 @@ class UrlPart:
 
 @dataclass(frozen=True, slots=True)
 class ParquetPart:
-    """Rows of a row group of a Parquet file."""
+    """Rows of a row group of a Parquet file, which may be far larger than they."""
 
     path: str
     row_group: int
@@ -116,25 +118,37 @@ class ParquetPart:
         return self.count
 
     def items(self) -> Iterator[SourceItem]:
-        import pyarrow as pa
-        import pyarrow.parquet as pq
-
         key, image, text = self.columns
-        try:
-            wanted = [column for column in self.columns if column]
-            with open_source(self.path) as file:
-                rows = pq.ParquetFile(file).read_row_group(self.row_group, wanted).slice(self.first, self.count)
-        except (OSError, pa.ArrowException) as error:
-            raise InvalidFile(self.path, f"row group {self.row_group} cannot be read: {error}") from error
-        for row in rows.to_pylist():
+        for number, row in enumerate(self._rows(), self.first):
             content = row[image]
             # As the datasets library keeps images.
             content = content.get("bytes") if isinstance(content, dict) else content
             said = (row[text] or "") if text else ""
-            if isinstance(content, bytes):
+            if row[key] is None:
+                yield SourceItem(f"{Path(self.path).name}#{self.row_group}.{number}", text=said, error="has no key")
+            elif isinstance(content, bytes):
                 yield SourceItem(str(row[key]), content, said)
             else:
                 yield SourceItem(str(row[key]), text=said, error="has no image")
+
+    def _rows(self) -> Iterator[dict[str, Any]]:
+        """A few at a time, or a page of the file, are in memory; those before them are read and let go."""
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        wanted = [column for column in self.columns if column]
+        try:
+            with open_source(self.path) as opened:
+                # Without a buffer a whole column of the row group is read at once.
+                file = pq.ParquetFile(opened, buffer_size=_AT_ONCE)
+                before, end = self.first, self.first + self.count
+                for batch in file.iter_batches(_ROWS_AT_ONCE, [self.row_group], wanted):
+                    yield from batch[min(before, len(batch)) : max(end, 0)].to_pylist()
+                    before, end = max(before - len(batch), 0), end - len(batch)
+                    if end <= 0:
+                        return
+        except (OSError, pa.ArrowException) as error:
+            raise InvalidFile(self.path, f"row group {self.row_group} cannot be read: {error}") from error
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,6 +165,20 @@ class NarrativePart:
         return (SourceItem(*one) for one in self.narratives)
 
 
+@dataclass(frozen=True, slots=True)
+class DamagedPart:
+    """What a damaged source should hold, and nobody can find in it. Among others it is one part that is lost."""
+
+    path: str
+    reason: str
+
+    def __len__(self) -> int:
+        return 0
+
+    def items(self) -> Iterator[SourceItem]:
+        raise InvalidFile(self.path, self.reason)
+
+
 def list_parts(sources: Sequence[str | Path], size: int = 64, photos: str | Path | None = None) -> list[SourcePart]:
     """All parts of some sources, each of at most `size` photos. sources: paths, or URLs as fsspec takes them. photos:
     the folder of the photos of narratives."""
@@ -159,7 +187,34 @@ def list_parts(sources: Sequence[str | Path], size: int = 64, photos: str | Path
     parts = [part for source in sources for part in _parts(source, size, photos)]
     if not parts:
         raise InvalidValue("sources", "hold no photos", f"known endings: {', '.join(sorted(PHOTO_ENDINGS))}")
+    if all(isinstance(part, DamagedPart) for part in parts):
+        parts[0].items()
+    _check_keys(parts)
     return parts
+
+
+def _check_keys(parts: Iterable[SourcePart]) -> None:
+    """See that no two photos are called the same, as far as that is known before they are read."""
+    seen: dict[str, str] = {}
+    for part in parts:
+        source, keys = _named(part)
+        for key in keys:
+            if key in seen:
+                reason = f"hold two photos called {key}, in {seen[key]} and in {source}"
+                raise InvalidValue("sources", reason, "name a folder above both, or do one after the other")
+            seen[key] = source
+
+
+def _named(part: SourcePart) -> tuple[str, Iterable[str]]:
+    match part:
+        case FolderPart(source, keys) | UrlPart(source, keys):
+            return source, keys
+        case TarPart(source, members):
+            return source, (key for key, *_ in members)
+        case NarrativePart(source, narratives):
+            return source, (key for key, *_ in narratives)
+        case _:
+            return "", ()
 
 
 def _parts(where: str | Path, size: int, photos: str | Path | None) -> Iterator[SourcePart]:
@@ -170,7 +225,7 @@ def _parts(where: str | Path, size: int, photos: str | Path | None) -> Iterator[
         names = sorted(
             path.relative_to(source).as_posix()
             for path in source.rglob("*")
-            if path.suffix.lower() in PHOTO_ENDINGS and not path.name.startswith(".") and path.is_file()
+            if path.suffix.lower() in PHOTO_ENDINGS and not _is_hidden(path.relative_to(source)) and path.is_file()
         )
         return (FolderPart(str(source.absolute()), some) for some in _cut_up(names, size))
     if not source.is_file():
@@ -184,9 +239,15 @@ def _parts(where: str | Path, size: int, photos: str | Path | None) -> Iterator[
     return _narrative_parts(source, size, photos)
 
 
+def _is_hidden(beneath: PurePath) -> bool:
+    """Whether a file, or a folder above it within the source, is not meant to be seen."""
+    return any(name.startswith(".") for name in beneath.parts)
+
+
 def _url_parts(url: str, size: int) -> Iterator[SourcePart]:
     if is_folder(url):
-        names = [name for name in names_beneath(url) if Path(name).suffix.lower() in PHOTO_ENDINGS]
+        beneath = map(PurePosixPath, names_beneath(url))
+        names = [str(one) for one in beneath if one.suffix.lower() in PHOTO_ENDINGS and not _is_hidden(one)]
         return (UrlPart(url, some) for some in _cut_up(names, size))
     if url.endswith(".tar"):
         return _tar_parts(url, size)
@@ -196,7 +257,13 @@ def _url_parts(url: str, size: int) -> Iterator[SourcePart]:
 
 
 def _tar_parts(path: str, size: int) -> Iterator[SourcePart]:
-    return (TarPart(path, some) for some in _cut_up(_members(path), size))
+    members, damage = _members(path)
+    yield from (TarPart(path, some) for some in _cut_up(members, size))
+    if damage:
+        what = (
+            f"is damaged or cut off after {len(members):,} photos" if members else "is not a tar file that can be read"
+        )
+        yield DamagedPart(path, f"{what}: {damage}")
 
 
 def _cut_up(values: Iterable[Any], size: int) -> Iterator[tuple[Any, ...]]:
@@ -211,23 +278,40 @@ def _cut(file: Any, start: int, length: int) -> bytes:
     return content
 
 
-def _members(path: str) -> list[tuple[str, tuple[int, int], tuple[int, int]]]:
+def _members(path: str) -> tuple[list[tuple[str, tuple[int, int], tuple[int, int]]], str]:
+    """The photos that are found, and why there may be more; empty for a whole tar file."""
     photos: dict[str, tuple[int, int]] = {}
     texts: dict[str, tuple[int, int]] = {}
-    try:
-        with open_source(path) as file, tarfile.open(fileobj=file, mode="r:") as tar:
-            for member in tar:
-                # WebDataset: what stands before the first dot of the last name is one sample.
-                folder, _, name = member.name.rpartition("/")
-                stem, ending = f"{folder}/{name.partition('.')[0]}".lstrip("/"), Path(name).suffix.lower()
-                place = (member.offset_data, member.size)
-                if member.isfile() and ending in PHOTO_ENDINGS:
-                    photos[stem] = place
-                elif member.isfile() and ending in _TEXT_ENDINGS:
-                    texts[stem] = place
-    except (tarfile.TarError, OSError) as error:
-        raise InvalidFile(path, f"is not a tar file that can be read: {error}") from error
-    return [(stem, place, texts.get(stem, (0, 0))) for stem, place in photos.items()]
+    damage = ""
+    with open_source(path) as file, working(path):
+        try:
+            with tarfile.open(fileobj=file, mode="r:") as tar:
+                for member in tar:
+                    # WebDataset: what stands before the first dot of the last name is one sample.
+                    folder, _, name = member.name.rpartition("/")
+                    stem, ending = f"{folder}/{name.partition('.')[0]}".lstrip("/"), Path(name).suffix.lower()
+                    place = (member.offset_data, member.size)
+                    if member.isfile() and ending in PHOTO_ENDINGS:
+                        photos[stem] = place
+                    elif member.isfile() and ending in _TEXT_ENDINGS:
+                        texts[stem] = place
+                damage = _after_members(file, tar.offset)
+        except tarfile.TarError as error:
+            damage = str(error)
+    return [(stem, place, texts.get(stem, (0, 0))) for stem, place in photos.items()], damage
+
+
+def _after_members(file: BinaryIO, end: int) -> str:
+    """What is wrong with the end of a tar file: there should be zeros, and nothing else. tarfile takes any header that
+    it cannot read for the end."""
+    file.seek(end)
+    if len(content := file.read(tarfile.BLOCKSIZE)) < tarfile.BLOCKSIZE:
+        return "it has no end"
+    while content:
+        if content.strip(b"\0"):
+            return f"there is no member at byte {end:,}, nor the end"
+        content = file.read(_AT_ONCE)
+    return ""
 
 
 def _parquet_parts(path: str, size: int) -> Iterator[SourcePart]:
@@ -238,7 +322,8 @@ def _parquet_parts(path: str, size: int) -> Iterator[SourcePart]:
         with open_source(path) as opened:
             file = pq.ParquetFile(opened)
     except pa.ArrowException as error:
-        raise InvalidFile(path, f"is not a Parquet file that can be read: {error}") from error
+        yield DamagedPart(path, f"is not a Parquet file that can be read: {error}")
+        return
     names = file.schema_arrow.names
     key, image, text = (next((name for name in known if name in names), "") for known in (_KEYS, _IMAGES, _TEXTS))
     if not key or not image:
@@ -256,8 +341,10 @@ def _holds_narratives(path: Path) -> bool:
 
     try:
         return "utterances" in pq.read_schema(path).names
-    except (OSError, pa.ArrowException) as error:
-        raise InvalidFile(path, f"is not a Parquet file that can be read: {error}") from error
+    except OSError as error:
+        raise InvalidFile(path, f"cannot be read: {error}") from error
+    except pa.ArrowException:
+        return False  # whoever reads its photos says what it is
 
 
 def _narrative_parts(path: Path, size: int, photos: str | Path | None) -> Iterator[SourcePart]:
@@ -276,7 +363,7 @@ def _narrative_parts(path: Path, size: int, photos: str | Path | None) -> Iterat
 
     def entry(number: int, one: Narrative | InvalidRecord) -> tuple[str, str, str, str]:
         if isinstance(one, InvalidRecord):
-            return (f"#{number}", "", "", one.reason)
+            return (f"{path.name}#{number}", "", "", one.reason)
         photo = files.get(one.image_id) or bare.get(one.image_id.lstrip("0"))
         if photo is None:
             return (f"{one.id}#{number}", "", one.caption, "has no photo in the folder")
