@@ -8,6 +8,11 @@ from saywhere.core import InvalidFile, InvalidValue, MissingDependency, UnknownN
 from saywhere.core.errors import SaywhereError
 
 
+def test_of_unknown_names_the_known_are_listed_if_there_are_any() -> None:
+    assert str(UnknownName("code", "A1", ["A2"])).endswith("Known: A2.")
+    assert str(UnknownName("code", "A1", ())) == "unknown code 'A1'."
+
+
 @pytest.mark.parametrize(
     "error",
     [

@@ -107,6 +107,19 @@ def test_the_command_line_says_it_in_one_line(
     assert "the disk is full" in capsys.readouterr().err
 
 
+def test_output_that_does_not_fit_is_not_blamed_on_another_disk(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def told() -> None:
+        with Path("/dev/full").open("wb", buffering=0) as output:
+            output.write(b"told")
+
+    monkeypatch.setattr(cli, "app", told)
+    with pytest.raises(SystemExit):
+        cli.main()
+    assert "the disk is full: where standard output goes" in capsys.readouterr().err
+
+
 def test_the_studio_answers_507_and_keeps_nothing_in_part(
     open_studio: Callable[..., TestClient], tmp_path: Path
 ) -> None:

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import ast
 import hashlib
 import json
 import shutil
+from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+import saywhere
 from saywhere.core.errors import InvalidFile, SaywhereError
 from saywhere.limits import MOST, check, check_config, inside, read_whole
+from saywhere.models.common.network import VocabularyNetwork
 from saywhere.models.photo_regions import open_eye
 from saywhere.models.region_source import RegionSource
+from saywhere.models.registry import known_kinds
 from saywhere.store import Store, StoreWriter
 from saywhere.vision import open_encoder
 from tests.doors.memory import memory_of
@@ -21,6 +27,7 @@ from tests.doors.model_folders import FOLDERS, TRACEVLM
 
 GIB = 2**30
 WITH_CONFIG = [name for name in FOLDERS if name not in ("seer", "memory")]
+OF_EVERY_TYPE: tuple[Any, ...] = (None, True, 0, 1, -1, 0.5, "x", [[1]], {})
 
 
 def change(path: Path, **values: Any) -> None:
@@ -42,6 +49,73 @@ def test_no_number_of_a_config_makes_a_model_larger_than_its_weights(name: str, 
                 change(tmp_path / "config.json", config=config | {number: value})
                 with pytest.raises(SaywhereError):
                     FOLDERS[name].open(tmp_path)
+
+
+def offered(config: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """The config with a value of every type of JSON at every key, however deep it stands, and without that key."""
+    for name, value in config.items():
+        yield {key: one for key, one in config.items() if key != name}
+        for other in OF_EVERY_TYPE:
+            yield config | {name: other}
+        if isinstance(value, dict):
+            for inner in offered(value):
+                yield config | {name: inner}
+
+
+@pytest.mark.parametrize("name", [*WITH_CONFIG, "seer"])
+def test_a_config_with_any_value_is_read_or_refused(name: str, tmp_path: Path) -> None:
+    FOLDERS[name].save(tmp_path)
+    path = tmp_path / ("seer.json" if name == "seer" else "config.json")
+    described = json.loads(path.read_text())
+    others = offered(described) if name == "seer" else (described | {"config": c} for c in offered(described["config"]))
+    assert_read_or_refused(name, path, others)
+
+
+def test_a_description_with_any_value_is_read_or_refused(tmp_path: Path) -> None:
+    FOLDERS["tags"].save(tmp_path)
+    path = tmp_path / "config.json"
+    assert_read_or_refused("tags", path, offered(json.loads(path.read_text())))
+
+
+def assert_read_or_refused(name: str, path: Path, descriptions: Iterator[dict[str, Any]]) -> None:
+    for description in descriptions:
+        path.write_text(json.dumps(description))
+        try:
+            FOLDERS[name].open(path.parent)
+        except SaywhereError:
+            continue
+        except Exception as error:
+            raise AssertionError(f"{name} with {description}: {error!r}") from error
+
+
+def kinds_read() -> set[str]:
+    """Every kind that some module of the package names when it calls `load_part`."""
+    kinds: set[str] = set()
+    root = Path(saywhere.__file__).parent
+    for path in root.rglob("*.py"):
+        if "load_part(" not in (text := path.read_text()):
+            continue
+        module = import_module(".".join(("saywhere", *path.relative_to(root).with_suffix("").parts)))
+        for call in ast.walk(ast.parse(text)):
+            if not (isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id == "load_part"):
+                continue
+            match call.args[1]:
+                case ast.Constant(value=kind):
+                    kinds.add(str(kind))
+                case ast.Name(id=constant):
+                    kinds.add(getattr(module, constant))
+                case ast.Attribute(attr="kind"):
+                    kinds |= {family.kind for family in VocabularyNetwork.__subclasses__()}
+    return kinds
+
+
+def test_every_kind_of_model_folder_is_among_them(tmp_path: Path) -> None:
+    kinds = {"tracevlm"}
+    for name in WITH_CONFIG:
+        FOLDERS[name].save(tmp_path / name)
+        kinds.add(json.loads((tmp_path / name / "config.json").read_text())["model"])
+    assert kinds == kinds_read()
+    assert set(known_kinds()) <= {*kinds, *FOLDERS}
 
 
 @pytest.mark.parametrize("number", ["mask_width", "blocks", "lora_rank", "expansion", "context"])

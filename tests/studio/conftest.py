@@ -307,6 +307,10 @@ def encoded(image: Image.Image, kind: str = "PNG", **how: Any) -> bytes:
     return file.getvalue()
 
 
+HEIC = b"\0\0\0\x18ftypheic" + bytes(40)
+"""As much of a phone's photo as tells what it is."""
+
+
 def png(width: int = 32, height: int = 24) -> bytes:
     return encoded(picture(width, height))
 

@@ -42,6 +42,7 @@ def test_the_status_says_what_the_model_can_do_and_for_the_rest_what_is_missing(
     assert skills["answer"]["how"]
     assert status["limits"]["photo_bytes"] == 25_000_000
     assert status["limits"]["photo_pixels"] == 40_000_000
+    assert status["limits"]["audio_s"] == 600
 
 
 # Narratives

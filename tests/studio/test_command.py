@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 from saywhere.cli.studio import page_address, studio
 from saywhere.core.errors import InvalidFile, InvalidValue, UnknownName
 from saywhere.studio.settings import StudioSettings, default_folder
-from tests.studio.conftest import png
+from tests.studio.conftest import HEIC, png
 
 TOKEN = "correct-horse-battery"
 
@@ -38,6 +38,8 @@ def test_the_command_takes_photos_and_a_free_port(
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "a.png").write_bytes(png())
     (tmp_path / "mine" / "bad.png").write_bytes(b"x")
+    for name in ("IMG_1.HEIC", "IMG_2.heic"):
+        (tmp_path / "mine" / name).write_bytes(HEIC)
     arguments = ["--photos", tmp_path / "mine", "--port", 0, "--folder", tmp_path / "kept", "--no-browser"]
     result = CliRunner().invoke(command, [str(one) for one in arguments])
     assert result.exit_code == 0, result.output
@@ -45,8 +47,10 @@ def test_the_command_takes_photos_and_a_free_port(
     assert settings.port > 0
     assert not browser
     assert len(list((tmp_path / "kept" / "photos").glob("*.png"))) == 1
-    assert "passed over" in result.stderr
-    assert "1 photos taken" in result.stderr
+    assert f"passed over {tmp_path / 'mine' / 'bad.png'}: " in result.stderr
+    assert f"passed over {tmp_path / 'mine' / 'IMG_2.heic'}: the file is HEIC" in result.stderr
+    assert result.stderr.count("save it as JPEG") == 1
+    assert f"1 photos taken from {tmp_path / 'mine'}, 3 passed over" in result.stderr
 
 
 @pytest.mark.parametrize(

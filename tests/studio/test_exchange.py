@@ -327,6 +327,7 @@ def test_the_commands_take_files_and_write_the_zip(tmp_path: Path) -> None:
     path = tmp_path / "told.jsonl"
     path.write_bytes(localized_narratives.encoded(TOLD) + b"\nnot json\n")
     home = str(tmp_path / "studio")
+    (tmp_path / "studio").mkdir()
     taken = CliRunner().invoke(
         app, ["studio", "import", str(path), "--photos", str(tmp_path / "mine"), "--folder", home]
     )
@@ -347,3 +348,19 @@ def test_the_command_refuses_a_folder_of_photos_that_is_not_there(tmp_path: Path
     arguments = ["studio", "import", str(path), "--photos", str(tmp_path / "no"), "--folder", str(tmp_path / "s")]
     result = CliRunner().invoke(app, arguments)
     assert isinstance(result.exception, InvalidFile)
+
+
+def test_the_commands_make_no_studio_of_a_mistyped_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "told.jsonl"
+    localized_narratives.write(path, [TOLD])
+    for folder in (tmp_path / "typo", tmp_path):
+        for arguments in (["export", str(tmp_path / "all.zip")], ["import", str(path)]):
+            result = CliRunner().invoke(app, ["studio", *arguments, "--folder", str(folder)])
+            assert isinstance(result.exception, InvalidFile)
+            assert "is not a Studio's folder" in str(result.exception)
+            assert f"saywhere studio --folder {folder}" in str(result.exception)
+    assert list(tmp_path.iterdir()) == [path]
+    monkeypatch.setenv("SAYWHERE_STUDIO", str(tmp_path / "new"))
+    taken = CliRunner().invoke(app, ["studio", "import", str(path)])
+    assert taken.exit_code == 0, taken.output
+    assert (tmp_path / "new" / "narratives").is_dir()

@@ -14,6 +14,7 @@ from fastapi.testclient import TestClient
 
 from saywhere.core.errors import InvalidFile
 from saywhere.formats.video_narratives import VideoNarrative, read
+from saywhere.studio import footage as footage_files
 from saywhere.studio.footage import FootageStore
 from saywhere.studio.settings import Limits
 from tests.studio.conftest import png, refusal, wav
@@ -47,6 +48,22 @@ def test_a_video_is_brought_frame_by_frame_and_comes_back_under_its_name(client:
     assert (picture.status_code, picture.headers["content-type"]) == (200, "image/png")
     assert brought(client) == footage  # The same video again is no second one.
     assert client.get("/api/footage").json()["footage"] == [footage]
+
+
+def test_for_one_frame_no_other_is_opened(client: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    footage = brought(client)
+    brought(client, "dog.webm")
+    opened: list[str] = []
+    before = footage_files._is_picture
+
+    def noted(path: Path) -> bool:
+        opened.append(path.stem)
+        return before(path)
+
+    monkeypatch.setattr(footage_files, "_is_picture", noted)
+    assert client.get(footage["frames"][1]["url"]).status_code == 200
+    assert opened == ["frame_00000001"]
+    refusal(client.get(f"/api/footage/{footage['id']}/frames/none"), 404)
 
 
 @pytest.mark.parametrize(

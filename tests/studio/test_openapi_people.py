@@ -33,6 +33,7 @@ PEOPLE = [
 OPEN = [
     "GET /api/status",
     "GET /api/photos/{photo_id}/file",
+    "GET /api/photos/{photo_id}/thumbnail",
     "POST /api/narratives",
     "GET /api/narratives/{narrative_id}",
     "PUT /api/narratives/{narrative_id}",

@@ -126,6 +126,11 @@ def test_who_leaves_keeps_what_was_told_and_the_rest_goes_to_others(desk: People
     assert states(desk, "A1")["waiting"] == 1
 
 
+def test_who_is_to_leave_by_a_wrong_code_is_told_the_right_ones(desk: PeopleDesk) -> None:
+    with pytest.raises(UnknownName, match=r"unknown code 'A9'\. Known: A1, A2, A3, R1\."):
+        desk.retire("A9")
+
+
 # Codes.
 
 
@@ -386,3 +391,10 @@ def test_the_commands_add_assign_and_show(tmp_path: Path) -> None:
     assert '"measures"' in (tmp_path / "agreement.json").read_text()
     said("retire", tmp_path, "p1")
     assert "annotator, left" in said("status", tmp_path)
+
+
+def test_who_adds_nobody_is_told_how_to_and_nothing_is_made(tmp_path: Path) -> None:
+    result = CliRunner().invoke(app, ["add", str(tmp_path / "new")])
+    assert isinstance(result.exception, InvalidValue)
+    assert "--count" in str(result.exception)
+    assert not (tmp_path / "new").exists()

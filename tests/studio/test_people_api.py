@@ -121,6 +121,15 @@ def test_everything_else_of_the_studio_is_closed(
     assert refusal(reply, 403)["code"] == ("not_for_you" if code else "no_code")
 
 
+def test_photos_to_tell_and_to_review_are_shown_large_and_small(come: Callable[..., TestClient]) -> None:
+    annotator, reviewer = come("A1"), come("R1")
+    photo = tasks(annotator)[0]
+    for client in (annotator, reviewer):
+        for address in (photo["url"], photo["thumbnail"]):
+            assert client.get(address).status_code == 200
+    assert refusal(come().get(photo["thumbnail"]), 403)["code"] == "no_code"
+
+
 def test_an_annotator_gets_at_nothing_of_others(come: Callable[..., TestClient]) -> None:
     one, other = come("A1"), come("A2")
     mine, theirs = ({task["id"] for task in tasks(client)} for client in (one, other))
@@ -131,7 +140,8 @@ def test_an_annotator_gets_at_nothing_of_others(come: Callable[..., TestClient])
     assert refusal(told(other, "A1", min(mine)), 403)["code"] == "not_yours"
     [foreign] = mine - theirs
     assert refusal(told(other, "A2", foreign), 403)["code"] == "not_assigned"
-    assert refusal(other.get(f"/api/photos/{foreign}/file"), 403)["code"] == "not_assigned"
+    for picture in ("file", "thumbnail"):
+        assert refusal(other.get(f"/api/photos/{foreign}/{picture}"), 403)["code"] == "not_assigned"
     moved = {**sent, "photo": min(theirs - mine)}
     assert refusal(one.put(f"/api/narratives/{sent['id']}", json=moved), 403)["code"] == "not_assigned"
     assert refusal(one.put(f"/api/narratives/{sent['id']}", json={**sent, "annotator": "A2"}), 403)

@@ -16,6 +16,7 @@ from saywhere.core.errors import InvalidFile, UnknownName
 from saywhere.studio.photos import THUMBNAIL_PX, PhotoStore, import_folder, plain_name
 from saywhere.studio.settings import Limits
 from tests.studio.conftest import (
+    HEIC,
     encoded,
     narrative,
     picture,
@@ -113,6 +114,13 @@ def test_what_is_no_photo_is_refused_with_a_reason(client: TestClient, data: byt
     reply = client.post("/api/photos", content=data, headers={"Content-Type": "image/png"})
     assert refusal(reply, status)["code"] == code
     assert client.get("/api/photos").json() == {"photos": []}
+
+
+def test_a_phones_heic_gets_a_sentence_that_helps(client: TestClient) -> None:
+    reply = client.post("/api/photos", content=HEIC, headers={"Content-Type": "image/heic"})
+    said = refusal(reply, 415)
+    assert said["message"] == "the file is HEIC, as phones take photos; it is not read here"
+    assert said["hint"].startswith("save it as JPEG: on an iPhone")
 
 
 def test_a_photo_larger_than_the_limits_is_refused_with_413(open_studio: Callable[..., TestClient]) -> None:

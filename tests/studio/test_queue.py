@@ -44,6 +44,28 @@ def test_the_queue_has_the_order_of_the_photos(client: TestClient):
     assert [(one["photo"], one["state"]) for one in queue] == list(zip(ids, ["open", "skipped", "open"], strict=True))
 
 
+def test_the_queue_reads_only_what_was_written_since(
+    client: TestClient, photo: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+):
+    for _ in range(3):
+        told = client.post("/api/narratives", json=narrative(photo["id"])).json()
+    assert states(client) == [("done", "")]
+    read: list[Path] = []
+    before = Path.read_bytes
+
+    def noted(path: Path) -> bytes:
+        read.append(path)
+        return before(path)
+
+    monkeypatch.setattr(Path, "read_bytes", noted)
+    assert states(client) == [("done", "")]
+    assert read == []
+    client.put(f"/api/narratives/{told['id']}", json={**told, "text": "other"})
+    read.clear()
+    assert states(client) == [("done", "")]
+    assert [path.parent.name for path in read] == [told["id"]]
+
+
 def test_a_skip_needs_a_reason_and_a_photo(client: TestClient, photo: dict[str, Any]):
     assert "reason" in refusal(client.put(f"/api/queue/{photo['id']}/skip", json={"reason": "  "}), 422)["message"]
     refusal(client.put(f"/api/queue/{photo['id']}/skip", json={"reason": ""}), 422)

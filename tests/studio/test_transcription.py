@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -80,3 +81,23 @@ def test_without_a_recogniser_the_status_says_how_to_get_one(
     assert said["hint"] == "saywhere assets fetch whisper-base"
     monkeypatch.setattr("saywhere.studio.transcription._PACKAGES", ("no_such_package",))
     assert client.get("/api/status").json()["transcription"]["how"] == "pip install 'saywhere[transcribe]'"
+
+
+def test_the_status_reads_the_recognisers_languages_once_and_lets_others_go_on(
+    open_studio: Open, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    described = tmp_path / "generation_config.json"
+    described.write_text('{"lang_to_id": {"<|en|>": 1, "<|de|>": 2}}')
+
+    def in_its_own_thread(_: str) -> bool:
+        with pytest.raises(RuntimeError):
+            asyncio.get_running_loop()
+        return True
+
+    monkeypatch.setattr("saywhere.studio.transcription._PACKAGES", ())
+    monkeypatch.setattr("saywhere.studio.transcription.is_cached", in_its_own_thread)
+    monkeypatch.setattr("saywhere.studio.transcription.folder_of", lambda _: tmp_path)
+    client = open_studio()
+    assert client.get("/api/status").json()["transcription"]["languages"] == ["de", "en"]
+    described.unlink()
+    assert client.get("/api/status").json()["transcription"]["languages"] == ["de", "en"]

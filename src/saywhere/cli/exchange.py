@@ -35,7 +35,7 @@ def import_files(
     folder: Folder = None,
 ) -> None:
     """Take files of other programs into the Studio's folder. Bad records are named and passed over."""
-    store, narratives = _stores(folder)
+    store, narratives = _stores(folder, new=True)
     from saywhere.formats.record import InvalidRecord
     from saywhere.studio.image_names import PhotoNames
     from saywhere.studio.imports import Tally, import_narratives
@@ -81,11 +81,17 @@ def export_all(
     out.print(f"{target}: {len(archive.names):,} photos, {told:,} narratives, {size / MB:.1f} MB", markup=False)
 
 
-def _stores(folder: Path | None) -> tuple[PhotoStore, NarrativeStore]:
+def _stores(folder: Path | None, *, new: bool = False) -> tuple[PhotoStore, NarrativeStore]:
+    """new: an empty folder may become a Studio's, and so may the one among the user's data if it is not there."""
     require("fastapi", needed_for="the Studio", extra="studio")
     from saywhere.studio.narratives import NarrativeStore
     from saywhere.studio.photos import PhotoStore
     from saywhere.studio.settings import Limits, default_folder
 
     home = folder or default_folder()
+    begun = (home / "narratives").is_dir() or (home / "photos").is_dir()
+    fresh = not any(home.iterdir()) if home.is_dir() else folder is None
+    if not (begun or (new and fresh)):
+        hint = f"give the folder that the Studio names when it starts, or begin one: saywhere studio --folder {home}"
+        raise InvalidFile(home, "is not a Studio's folder", hint)
     return PhotoStore(home / "photos", Limits()), NarrativeStore(home / "narratives")

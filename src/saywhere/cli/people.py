@@ -12,7 +12,7 @@ import typer
 
 from saywhere.cli.console import err, out
 from saywhere.cli.studio import Browser, Host, Names, Port, TokenFile, bound, page_address, read_token, run, take_photos
-from saywhere.core.errors import InvalidFile, require
+from saywhere.core.errors import InvalidFile, InvalidValue, require
 
 if TYPE_CHECKING:
     from saywhere.studio.people_agreement import AgreementReport, Estimate
@@ -62,6 +62,8 @@ def add(
     reviewer: Annotated[bool, typer.Option("--reviewer", help="They review instead of telling.")] = False,
 ) -> None:
     """Let people take part, and print their codes. No names are kept: who has which code is yours to know."""
+    if not code and not count:
+        raise InvalidValue("people add", "was given no code", "name codes, such as P07, or make new ones: --count 10")
     with _desk(folder, made=True) as desk:
         for one in desk.add("reviewer" if reviewer else "annotator", code or (), count):
             out.print(one, markup=False)

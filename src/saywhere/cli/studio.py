@@ -100,12 +100,17 @@ def take_photos(folder: Path, settings: StudioSettings) -> None:
         raise InvalidFile(folder, "is not a folder")
     store = PhotoStore(settings.folder / "photos", settings.limits)
     taken = 0
+    hints: list[str] = []
     for one in counted(import_folder(store, folder), "taking photos", len(photo_files(folder))):
         if isinstance(one, InvalidFile):
-            err.print(f"passed over {one}", markup=False)
+            err.print(f"passed over {one.path}: {one.reason}", markup=False)
+            hints.append(one.hint)
         else:
             taken += 1
-    err.print(f"{taken:,} photos taken from {folder}", markup=False)
+    for hint in filter(None, dict.fromkeys(hints)):  # Each once: there may be hundreds of one kind.
+        err.print(hint, markup=False)
+    passed = f", {len(hints):,} passed over" if hints else ""
+    err.print(f"{taken:,} photos taken from {folder}{passed}", markup=False)
 
 
 def bound(settings: StudioSettings) -> socket.socket:

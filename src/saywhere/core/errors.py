@@ -46,7 +46,8 @@ class UnknownName(SaywhereError, LookupError):
         self.kind, self.name, self.known = kind, name, sorted(known)
         self.did_you_mean = difflib.get_close_matches(name, self.known, n=3)
         nearest = f" Did you mean {' or '.join(repr(n) for n in self.did_you_mean)}?" if self.did_you_mean else ""
-        super().__init__(f"unknown {kind} {name!r}.{nearest} Known: {', '.join(self.known)}.")
+        known_ones = f" Known: {', '.join(self.known)}." if self.known else ""
+        super().__init__(f"unknown {kind} {name!r}.{nearest}{known_ones}")
 
 
 class MissingDependency(SaywhereError, ImportError):

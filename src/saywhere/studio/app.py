@@ -19,6 +19,7 @@ import saywhere
 from saywhere import loading
 from saywhere.core import WholeImage
 from saywhere.core.errors import InvalidValue
+from saywhere.language.sound import LONGEST_S
 from saywhere.language.transcript import Recogniser
 from saywhere.models.face import Model
 from saywhere.studio import (
@@ -215,7 +216,7 @@ async def page() -> FileResponse:
 
 
 @router.get("/api/status", tags=["status"])
-async def status(studio: TheStudio) -> StatusReply:
+def status(studio: TheStudio) -> StatusReply:
     """Which model there is, what it can do, and the limits."""
     looks = studio.looks
     model = looks.model
@@ -226,7 +227,7 @@ async def status(studio: TheStudio) -> StatusReply:
         skills=skill_values(looks.name, None if model is None else model.skills, looks.failure),
         levels=[] if model is None else list(model.levels),
     )
-    limits = asdict(studio.settings.limits)
+    limits = asdict(studio.settings.limits) | {"audio_s": LONGEST_S}
     hearing = TranscriptionFacts.model_validate(studio.transcriber.facts())
     return StatusReply(
         version=saywhere.__version__, model=facts, videos=len(studio.videos), transcription=hearing, limits=limits

@@ -75,27 +75,36 @@ class FootageStore:
 
     def list(self) -> list[Footage]:
         """What was given, in its order, then what people brought, by name; of each the frames that there are now."""
-        taken = {path.name: _pictures(path) for path in _subfolders(self.folder)}
-        names = dict.fromkeys([*self._given, *taken])
-        return [self._joined(name, taken.get(name, {})) for name in names]
+        return [self._joined(name) for name in self._names()]
 
-    def _joined(self, name: str, taken: dict[str, Path]) -> Footage:
+    def _names(self) -> dict[str, None]:
+        return dict.fromkeys([*self._given, *(path.name for path in _subfolders(self.folder))])
+
+    def _name(self, footage_id: str) -> str:
+        for name in self._names():
+            if Footage(name).id == footage_id:
+                return name
+        raise UnknownName("footage", footage_id, ())
+
+    def _joined(self, name: str, frame: str | None = None) -> Footage:
+        """frame: of those that were taken, only this one is looked for."""
         given = self._given.get(name, Footage(name))
-        frames = given.frames | taken
+        frames = given.frames | _pictures(self.folder / name, frame)
         return Footage(name, {frame: frames[frame] for frame in sorted(frames)}, given.file)
 
     def get(self, footage_id: str) -> Footage:
         """The footage of this id. UnknownName if there is none."""
-        for one in self.list():
-            if one.id == footage_id:
-                return one
-        raise UnknownName("footage", footage_id, ())
+        return self._joined(self._name(footage_id))
+
+    def frame(self, footage_id: str, name: str) -> Path:
+        """The file of one frame. UnknownName if there is none of this name."""
+        return self._joined(self._name(footage_id), name).frame(name)
 
     def add(self, name: str) -> Footage:
         """Make room for the frames of a video, called by its file's name; the one of that name, if it is here."""
         called = safe_name(name)
-        here = self.list()
-        if called not in {one.name for one in here}:
+        here = self._names()
+        if called not in here:
             if len(here) >= self.limits.photos:
                 raise Refused(409, "store_full", f"there are {len(here):,} videos already", "delete some first")
             (self.folder / called).mkdir(parents=True, exist_ok=True)
@@ -159,9 +168,12 @@ def _subfolders(folder: Path) -> list[Path]:
     return sorted(path for path in folder.iterdir() if path.is_dir()) if folder.is_dir() else []
 
 
-def _pictures(folder: Path) -> dict[str, Path]:
+def _pictures(folder: Path, stem: str | None = None) -> dict[str, Path]:
+    """All frames in a folder, or the one that is called so."""
+    if not folder.is_dir():
+        return {}
     found = sorted(path for path in folder.iterdir() if path.suffix.lower() in _PICTURES)
-    return {path.stem: path for path in found[:MOST_FRAMES] if _is_picture(path)}
+    return {path.stem: path for path in found[:MOST_FRAMES] if stem in (None, path.stem) and _is_picture(path)}
 
 
 def _is_picture(path: Path) -> bool:

@@ -1,10 +1,10 @@
-"""Work in the background: one job after another, each with its progress, which clients can follow or stop."""
+"""Work in the background: of each kind one job after another, with its progress, which clients can follow or stop."""
 
 from __future__ import annotations
 
 import asyncio
 import secrets
-from collections import OrderedDict
+from collections import OrderedDict, defaultdict
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
@@ -63,10 +63,11 @@ class Jobs:
     def __init__(self, most: int, listeners: int) -> None:
         self.most, self._free = most, listeners
         self._jobs: OrderedDict[str, Job] = OrderedDict()
-        self._turn = asyncio.Semaphore(1)
+        # Kinds do not wait for each other: what they share, such as the model, has a queue of its own.
+        self._turns: defaultdict[str, asyncio.Semaphore] = defaultdict(lambda: asyncio.Semaphore(1))
 
     def start(self, kind: str, total: int, work: Callable[[Job], Awaitable[dict[str, Any]]]) -> Job:
-        """Do some work when its turn comes. 429 if that many jobs wait already."""
+        """Do some work when its turn comes among others of its kind. 429 if that many jobs wait already."""
         self._make_room()
         job = Job(kind, total)
         self._jobs[job.id] = job
@@ -115,7 +116,7 @@ class Jobs:
             self._free += 1
 
     async def _run(self, job: Job, work: Callable[[Job], Awaitable[dict[str, Any]]]) -> None:
-        async with self._turn:
+        async with self._turns[job.kind]:
             job.enter("running")
             job.enter("done", result=await work(job))
 

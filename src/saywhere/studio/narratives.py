@@ -30,6 +30,7 @@ from saywhere.core.trace import Trace
 from saywhere.core.words import Word, check_order
 from saywhere.studio import history
 from saywhere.studio.errors import Refused
+from saywhere.studio.read_once import ReadOnce
 
 MOST_CHARACTERS = 20_000
 MOST_WORDS = 5_000
@@ -67,6 +68,7 @@ class NarrativeStore:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self._changing = threading.Lock()
+        self._about = ReadOnce(msgspec.json.Decoder(_About).decode)
         try:
             folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
@@ -125,17 +127,8 @@ class NarrativeStore:
 
     def told_photos(self) -> set[str]:
         """The photos that a person told something about. A caption out of a file, without pointing, is no telling."""
-        told: set[str] = set()
-        for path in self.files():
-            try:
-                about = msgspec.json.decode(path.read_bytes(), type=_About)
-            except FileNotFoundError:
-                continue  # It was deleted meanwhile.
-            except msgspec.DecodeError as error:
-                raise InvalidFile(path, f"is damaged: {error}") from error
-            if about.origin == HUMAN and (about.trace.starts or not about.source):
-                told.add(about.photo)
-        return told
+        about = self._about.each(self.files())
+        return {one.photo for one in about if one.origin == HUMAN and (one.trace.starts or not one.source)}
 
     def replace(self, narrative_id: str, record: Mapping[str, Any]) -> Record:
         """Make another version of it; id, time of creation and audio stay, and what was there is kept.

@@ -18,7 +18,7 @@ from typing import Literal
 
 import msgspec
 
-from saywhere.core.errors import InvalidFile, UnknownName
+from saywhere.core.errors import UnknownName
 from saywhere.core.narrative import HUMAN
 from saywhere.studio.errors import Refused
 from saywhere.studio.line_log import now
@@ -36,6 +36,7 @@ from saywhere.studio.people_log import (
 )
 from saywhere.studio.people_plan import planned
 from saywhere.studio.photos import PhotoStore
+from saywhere.studio.read_once import ReadOnce
 
 TaskState = Literal["open", "returned", "waiting", "accepted", "rejected", "skipped"]
 TO_TELL = frozenset({"open", "returned"})
@@ -93,7 +94,7 @@ class PeopleDesk:
 
     def __init__(self, folder: Path, narratives: NarrativeStore, photos: PhotoStore) -> None:
         self.log, self.narratives, self.photos = PeopleLog(folder), narratives, photos
-        self._read: dict[Path, tuple[tuple[int, int], Telling]] = {}
+        self._tellings = ReadOnce(_telling)
 
     # Who.
 
@@ -109,9 +110,13 @@ class PeopleDesk:
         return chosen
 
     def retire(self, typed: str) -> None:
-        """Let somebody take part no more. What was told stays; what was not goes to others at the next `assign`."""
+        """Let somebody take part no more. What was told stays; what was not goes to others at the next `assign`.
+        UnknownName, with the codes there are, if nobody has this one."""
         with self.log.lock:
-            person = self.person(typed)
+            code, people = participant_code(typed), self.log.given.people
+            if code not in people or people[code].left:
+                raise UnknownName("code", code, [one.code for one in people.values() if not one.left])
+            person = people[code]
             self.log.add(PersonLine(code=person.code, role=person.role, at=now(), left=True))
 
     def person(self, typed: str, role: Role | None = None) -> PersonLine:
@@ -162,31 +167,13 @@ class PeopleDesk:
     def tellings(self) -> dict[tuple[str, str], Telling]:
         """(photo, annotator) → the newest narrative that a person told."""
         newest: dict[tuple[str, str], Telling] = {}
-        for path in self.narratives.files():
-            one = self._telling(path)
-            if one is None or one.origin != HUMAN:
+        for one in self._tellings.each(self.narratives.files()):
+            if one.origin != HUMAN:
                 continue
             before = newest.get((one.photo, one.annotator))
             if before is None or (before.created, before.id) < (one.created, one.id):
                 newest[one.photo, one.annotator] = one
         return newest
-
-    def _telling(self, path: Path) -> Telling | None:
-        """Read again only if the file was written since."""
-        try:
-            facts = path.stat()
-            known = self._read.get(path)
-            if known is not None and known[0] == (facts.st_mtime_ns, facts.st_ino):
-                return known[1]
-            data = path.read_bytes()
-            one = msgspec.json.decode(data, type=Telling)
-        except FileNotFoundError:
-            return None  # It was deleted meanwhile.
-        except msgspec.DecodeError as error:
-            raise InvalidFile(path, f"is damaged: {error}") from error
-        one.digest = hashlib.sha256(data).hexdigest()[:32]
-        self._read[path] = ((facts.st_mtime_ns, facts.st_ino), one)
-        return one
 
     # Reviews.
 
@@ -236,6 +223,12 @@ class PeopleDesk:
             counts = Counter(_task(state, told, photo, code).state for photo in state.assigned.get(code, {}))
             found.append(PersonStatus(code, person.role, person.left, dict(counts), given[code]))
         return found
+
+
+def _telling(data: bytes) -> Telling:
+    one = msgspec.json.decode(data, type=Telling)
+    one.digest = hashlib.sha256(data).hexdigest()[:32]
+    return one
 
 
 def _said(review: ReviewLine) -> tuple[str, ...]:

@@ -48,6 +48,7 @@ class TaskPhoto(Reply):
     height: int
     name: str
     url: str
+    thumbnail: str
     state: str
     note: str
     narrative: str | None

@@ -20,7 +20,7 @@ from saywhere.atomic import write_atomic
 from saywhere.core.errors import InvalidFile, InvalidValue, UnknownName
 from saywhere.studio.errors import Refused, log, too_large
 from saywhere.studio.settings import Limits
-from saywhere.vision.photo import read_photo
+from saywhere.vision.photo import HEIC, HEIC_HINT, is_heic, read_photo
 
 ID_PATTERN = "^[0-9a-f]{32}$"
 KINDS = {"PNG": ("png", "image/png"), "JPEG": ("jpg", "image/jpeg"), "WEBP": ("webp", "image/webp")}
@@ -37,6 +37,7 @@ THUMBNAIL_PX = 224
 _THUMBNAILS = ".thumbnails"
 _MOST_NAME = 200
 _SNIFFED = 16
+_ENDINGS, _UNREAD = (".png", ".jpg", ".jpeg", ".webp"), (".heic", ".heif")
 # What Pillow is known to raise on damaged headers; read_photo knows the rest.
 _DAMAGE = (OSError, SyntaxError, ValueError, EOFError, IndexError, TypeError)
 
@@ -84,6 +85,8 @@ def clean_photo(data: bytes, limits: Limits) -> CleanPhoto:
     if len(data) > limits.photo_bytes:
         raise too_large("the photo", len(data), limits.photo_bytes, " bytes")
     kind = sniffed(data)
+    if kind is None and is_heic(data):
+        raise Refused(415, "not_a_photo", f"the file {HEIC}", HEIC_HINT)
     if kind is None:
         raise Refused(415, "not_a_photo", "the file is not PNG, JPEG or WebP", "save the photo as one of these")
     width, height, frames = _header(data, kind)
@@ -260,6 +263,6 @@ def import_file(store: PhotoStore, path: Path) -> PhotoInfo | InvalidFile:
 
 
 def photo_files(folder: Path) -> list[Path]:
-    """The files in a folder, and below it, that end like photos."""
-    endings = {".png", ".jpg", ".jpeg", ".webp"}
-    return sorted(path for path in folder.rglob("*") if path.suffix.lower() in endings and path.is_file())
+    """The files in a folder, and below it, that end like photos; those that are not read, but are to be named, last."""
+    found = [path for path in folder.rglob("*") if path.suffix.lower() in (*_ENDINGS, *_UNREAD) and path.is_file()]
+    return sorted(found, key=lambda path: (path.suffix.lower() in _UNREAD, path))

@@ -79,7 +79,7 @@ async def add_frame(
 )
 def get_footage_frame(footage_id: FootagePath, frame_name: FramePath, studio: TheStudio) -> StoredFile:
     """A frame."""
-    path = studio.footage.get(footage_id).frame(frame_name)
+    path = studio.footage.frame(footage_id, frame_name)
     return StoredFile(path, media_type=media_type(path))
 
 

@@ -79,7 +79,7 @@ _OWN = frozenset(
 )
 _REVIEWED = frozenset({("GET", path) for method, path in _OWN if method == "GET"})
 _SENT = frozenset({("POST", "/api/narratives"), ("PUT", "/api/narratives/{narrative_id}")})
-_PICTURE = ("GET", "/api/photos/{photo_id}/file")
+_PICTURES = frozenset({("GET", "/api/photos/{photo_id}/file"), ("GET", "/api/photos/{photo_id}/thumbnail")})
 _HEARING = frozenset(
     {
         ("POST", "/api/transcriptions"),
@@ -97,9 +97,9 @@ async def gate(request: Request, studio: TheStudio, person: Anybody) -> None:
     """
     asked = (request.method, request.scope["route"].path)
     if person.role == "reviewer":
-        if asked in _REVIEWED or asked == _PICTURE:
+        if asked in _REVIEWED or asked in _PICTURES:
             return
-    elif asked == _PICTURE:
+    elif asked in _PICTURES:
         studio.people.check_may_tell(person.code, request.path_params["photo_id"])
         return
     elif asked in _HEARING:

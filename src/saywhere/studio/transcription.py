@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+from functools import cache
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
 from saywhere.assets import AssetUnavailable, folder_of, is_cached
@@ -58,5 +60,10 @@ class Transcriber:
     def _languages(self, name: str) -> list[str]:
         if self._recogniser:
             return list(self._recogniser.languages)
-        config = json.loads((folder_of(name) / "generation_config.json").read_text("utf-8"))
-        return sorted(code[2:-2] for code in config["lang_to_id"])
+        return list(_languages_of(folder_of(name)))
+
+
+@cache
+def _languages_of(folder: Path) -> tuple[str, ...]:
+    config = json.loads((folder / "generation_config.json").read_text("utf-8"))
+    return tuple(sorted(code[2:-2] for code in config["lang_to_id"]))

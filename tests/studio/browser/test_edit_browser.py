@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
@@ -24,12 +24,12 @@ def told(page: Any, address: str) -> dict[str, Any]:
     return edited(page, address)
 
 
-def edited(page: Any, address: str) -> dict[str, Any]:
+def edited(page: Any, address: str, words: Sequence[dict[str, Any]] = WORDS) -> dict[str, Any]:
     """A narrative that the Studio has, open for editing."""
     add_photo(page)
     (photo,) = fetched(address + "api/photos")["photos"]
     trace = {"points": POINTS, "starts": [0, 3]}
-    made = sent(address + "api/narratives", narrative(photo["id"], words=WORDS, trace=trace, timed_by="keys"))
+    made = sent(address + "api/narratives", narrative(photo["id"], words=list(words), trace=trace, timed_by="keys"))
     go(page, "replay")
     press(page, "Edit")
     expect(page.locator(".mark-word")).to_have_count(3)
@@ -217,3 +217,22 @@ def test_axe_finds_nothing_in_the_editor(open_page: Callable[..., Any], address:
     found["versions"] = axe_violations(page)
     assert {state: broken for state, broken in found.items() if broken} == {}
     assert page.evaluate("document.documentElement.scrollWidth") == width
+
+
+def test_doubtful_words_are_marked_and_stay_so_until_they_are_changed(page: Any, address: str):
+    sure = [word | {"confidence": confidence} for word, confidence in zip(WORDS, (0.9, 0.2, 0.3), strict=True)]
+    told = edited(page, address, sure)
+    marks = page.locator(".mark-word.doubtful")
+    expect(marks).to_have_text(["red", "wall"])
+    marks.first.click()
+    expect(page.locator(".details")).to_contain_text("The time of this word is doubtful")
+    page.fill("#edited", "a red wal")
+    expect(marks).to_have_text(["red"])
+    page.fill("#edited", "a red walls")
+    marks.first.focus()
+    page.keyboard.press("Shift+ArrowLeft")
+    expect(marks).to_have_count(0)
+    press(page, "Undo")
+    expect(marks).to_have_text(["red"])
+    save(page)
+    assert [word["confidence"] for word in kept(address, told)["words"]] == [0.9, 0.2, None]

@@ -81,6 +81,12 @@ def test_a_photo_is_told_returned_corrected_and_accepted(
     enter(annotator, "a1")
     expect(annotator.locator(".progress")).to_contain_text("0 of 2")
     expect(annotator.locator(".pad.loading")).to_have_count(0)
+    # The shelf's pictures come in their own time, after the photo itself.
+    annotator.wait_for_function("[...document.querySelectorAll('.thumb img')].every((image) => image.naturalWidth > 0)")
+    shelf = annotator.evaluate(
+        "[...document.querySelectorAll('.thumb img')].map((image) => [image.src, image.naturalWidth])"
+    )
+    assert len(shelf) == 2 and all(source.endswith("/thumbnail") and 0 < width <= 224 for source, width in shelf)
     record(annotator, LOOP, sound=False)
     annotator.fill("#typed", "a red wall")
     annotator.locator("button.stop").click()

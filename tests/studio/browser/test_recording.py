@@ -5,11 +5,13 @@ from __future__ import annotations
 import io
 import json
 import wave
+from collections.abc import Callable
 from itertools import pairwise
 from typing import Any
 from urllib.request import urlopen
 
 import numpy as np
+import pytest
 
 from .handling import DASH, LOOP, add_photo, expect, export, fetched, go, press, record, sent
 from .running import draw
@@ -226,3 +228,18 @@ def test_a_stroke_can_be_undone_and_a_discarded_recording_comes_back(page: Any):
     expect(page.get_by_role("button", name="Record", exact=True)).to_be_visible()
     assert page.evaluate("indexedDB.databases().then(all => all.length)") == 1
     expect(page.locator(".toast")).to_have_count(0)
+
+
+def test_a_recording_stops_before_it_is_too_long_to_be_saved(
+    open_page: Callable[..., Any], address: str, monkeypatch: pytest.MonkeyPatch
+):
+    for module in ("studio.app", "language.sound"):
+        monkeypatch.setattr(f"saywhere.{module}.LONGEST_S", 3.0)
+    page = open_page()
+    add_photo(page)
+    record(page, LOOP)
+    expect(page.locator(".toasts")).to_contain_text("The recording stops by itself in 2 seconds.")
+    expect(page.locator(".toasts")).to_contain_text("as long as it may be")
+    press(page, "Save")
+    expect(page.get_by_role("heading", name="Saved")).to_be_visible()
+    assert fetched(address + "api/narratives")["narratives"][0]["audio"]

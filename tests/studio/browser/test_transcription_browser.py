@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+import json
+import threading
 from typing import Any
+from urllib.request import Request, urlopen
 
-from ..conftest import FakeRecogniser
+import pytest
+
+from saywhere.language.sound import read_wav
+
+from ..conftest import FakeRecogniser, wav
 from .handling import LOOP, add_photo, expect, fetched, press, record
 
 
@@ -67,3 +74,38 @@ def test_a_silent_recording_is_told_calmly(page: Any, recogniser: FakeRecogniser
     press(page, "Transcribe")
     expect(page.locator(".transcribe .problem")).to_contain_text("silent")
     expect(page.get_by_role("button", name="Transcribe", exact=True)).to_be_enabled()
+
+
+def test_a_transcription_that_waits_says_so(page: Any, address: str, recogniser: FakeRecogniser):
+    recogniser.hold.clear()
+    with urlopen(Request(f"{address}api/transcriptions", wav(), {"Content-Type": "audio/wav"})) as reply:
+        assert json.load(reply)["job"]
+    add_photo(page)
+    record(page, LOOP)
+    press(page, "Stop")
+    press(page, "Transcribe")
+    expect(page.locator(".transcribe .busy")).to_have_text("Waiting for another transcription …")
+    recogniser.hold.set()
+    expect(page.locator("#transcript")).to_have_value("a red wall")
+
+
+def test_a_transcription_that_is_stopped_before_it_began_does_not_go_on(
+    page: Any, recogniser: FakeRecogniser, monkeypatch: pytest.MonkeyPatch
+):
+    sent = threading.Event()
+
+    def slowly(data: bytes) -> Any:
+        sent.wait(10)
+        return read_wav(data)
+
+    monkeypatch.setattr("saywhere.studio.routes_transcription.read_wav", slowly)
+    recogniser.hold.clear()
+    add_photo(page)
+    record(page, LOOP)
+    press(page, "Stop")
+    press(page, "Transcribe")
+    expect(page.locator(".transcribe .busy")).to_have_text("Sending the recording …")
+    press(page, "Cancel transcription")
+    expect(page.get_by_role("button", name="Transcribe", exact=True)).to_be_visible()
+    sent.set()
+    assert recogniser.stopped.wait(10)

@@ -169,3 +169,27 @@ def test_strokes_taken_back_and_put_back_are_the_same(page: Any):
         }"""
     )
     assert same == "same"
+
+
+def test_the_first_of_two_fingers_leaves_nothing_even_if_it_was_kept(page: Any):
+    found = page.evaluate(
+        """async (ages_ms) => {
+          const { Take } = await import("/page/take.js");
+          const { whole } = await import("/page/drafts.js");
+          const left = [];
+          for (const age of ages_ms) {
+            const take = new Take({ id: "photo", name: "photo" }, "", null, (error) => { throw error; });
+            take.start();
+            take.began -= 10_000;
+            take.down(0.1, 0.1, take.began);
+            take.down(0.5, 0.5, performance.now() - age);
+            await take.keep();
+            const gone = take.retract();
+            const { points } = await whole(await take.stop());
+            left.push([gone, take.draft.starts.length, points.length]);
+          }
+          return left;
+        }""",
+        [200, 3_000],
+    )
+    assert found == [[True, 1, 1], [False, 2, 2]]

@@ -35,7 +35,7 @@ class TaskShelf {
 
   item(photo) {
     return h("li", {}, h("button", { type: "button", class: "thumb", "aria-pressed": "false", title: photo.name, onclick: () => this.choose(photo) },
-      h("img", { src: photo.url, alt: "", loading: "lazy", decoding: "async" })));
+      h("img", { src: photo.thumbnail, alt: "", loading: "lazy", decoding: "async" })));
   }
 
   mark(photo) {

@@ -3,9 +3,9 @@
 import * as api from "./api.js";
 import { button, clock, counted, h } from "./dom.js";
 import * as edits from "./edits.js";
-import { strokes } from "./narrative.js";
+import { doubtful, strokes } from "./narrative.js";
 import { announce, busy, problem, toast } from "./notices.js";
-import { delayed, joined, redrawn, retimed, reworded, shifted, without } from "./revise.js";
+import { delayed, joined, redrawn, retimed, reworded, said, shifted, without } from "./revise.js";
 import { LiveLine } from "./stage.js";
 import { Timeline } from "./timeline.js";
 
@@ -17,7 +17,7 @@ export class Edit {
   constructor(app, player, narrative, done) {
     Object.assign(this, { app, player, narrative, done });
     this.audio = narrative.audio ? api.audioAddress(narrative.id) : "";
-    const words = narrative.words.map((word, i) => ({ ...word, box: narrative.boxes?.[i] ?? null }));
+    const words = narrative.words.map((word, i) => ({ ...word, heard: word, box: narrative.boxes?.[i] ?? null }));
     this.state = { text: narrative.text, words, lines: strokes(narrative.trace), timed_by: narrative.timed_by };
     [this.past, this.future, this.chosen, this.tool, this.last] = [[], [], null, "", ""];
     this.lines = app.stage.layer("editing");
@@ -144,7 +144,7 @@ export class Edit {
   }
 
   show() {
-    const { text, words, lines } = this.state;
+    const { text, lines } = this.state, words = said(this.state.words), unsure = words.filter(doubtful).length;
     if (this.chosen && !(this.chosen.kind === "word" ? words : lines)[this.chosen.i]) this.chosen = null;
     const time = this.player.time ?? 0;
     this.player.load({ text, words, trace: joined(lines), boxes: this.boxes() }, { audio: this.audio });
@@ -153,7 +153,7 @@ export class Edit {
     this.player.tell();
     this.undoButton.disabled = !this.past.length;
     this.redoButton.disabled = !this.future.length;
-    this.facts.textContent = [counted(words.length, "timed word"), counted(lines.length, "stroke"), this.changed ? "not saved" : ""].filter(Boolean).join(" · ");
+    this.facts.textContent = [counted(words.length, "timed word"), counted(lines.length, "stroke"), unsure ? `${unsure} of doubtful time, dotted` : "", this.changed ? "not saved" : ""].filter(Boolean).join(" · ");
     this.details.replaceChildren(...(this.chosen ? this.about() : [h("p", { class: "hint" }, "Choose a word or a stroke below the photo.")]));
     if (this.chosen?.kind === "word") this.player.light(this.chosen.i);
     this.mark();
@@ -186,6 +186,7 @@ export class Edit {
     return [
       h("h3", {}, word ? `“${this.state.words[i].text}”` : `Stroke ${i + 1}`),
       h("div", { class: "times" }, times),
+      word && doubtful(said(this.state.words)[i]) ? h("p", { class: "hint" }, "The time of this word is doubtful: hear it, and move it if it is wrong.") : null,
       h("div", { class: "row" }, tool("draw", word ? "Draw where it is" : "Draw it anew"), word ? null : tool("move", "Move it"),
         button(word ? "No stroke here" : "Delete stroke", { kind: "quiet small", onclick: () => this.erase() })),
       this.tool ? h("p", { class: "hint" }, this.tool === "draw" ? `Draw on the photo. It takes the place of what was drawn from ${clock(from)} to ${clock(to)}.` : "Drag on the photo.") : null,
@@ -230,8 +231,7 @@ export class Edit {
   asNarrative(version) {
     const { id, photo, annotator, keys, typed, origin, created } = this.narrative;
     const { text, words, lines, timed_by } = this.state;
-    const said = words.map(({ text, start_s, end_s }) => ({ text, start_s, end_s }));
-    return { id, photo, annotator, keys, typed: typed ?? null, origin, created, text, words: said, trace: joined(lines), timed_by: words.length ? timed_by : null, boxes: this.boxes(), version };
+    return { id, photo, annotator, keys, typed: typed ?? null, origin, created, text, words: said(words), trace: joined(lines), timed_by: words.length ? timed_by : null, boxes: this.boxes(), version };
   }
 
   /** over: save even if somebody else changed it meanwhile; what they wrote is an earlier version then. */

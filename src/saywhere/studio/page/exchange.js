@@ -44,7 +44,7 @@ export class Exchange {
     for (;;) {
       const now = await asked("GET", at("jobs", job));
       if (ENDED.includes(now.state)) { this.tell(file.name, now); return; }
-      this.state.replaceChildren(busy(`Taking ${file.name}: ${counted(now.done, "record")} …`), button("Stop", { kind: "quiet small", onclick: () => asked("DELETE", at("jobs", job)) }));
+      this.state.replaceChildren(busy(now.state === "waiting" ? "Waiting for another import …" : `Taking ${file.name}: ${counted(now.done, "record")} …`), button("Stop", { kind: "quiet small", onclick: () => asked("DELETE", at("jobs", job)) }));
       await new Promise((resolve) => setTimeout(resolve, STEP_MS));
     }
   }

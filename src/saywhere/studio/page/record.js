@@ -14,6 +14,7 @@ import { redoStroke, Take, undoStroke } from "./take.js";
 import { discard, waitingList } from "./waiting.js";
 import { wav } from "./wav.js";
 
+const WARNED_S = 30; // Before a recording is as long as it may be.
 const HOW = "move with the arrow keys, Shift for longer steps; Space puts the pen down and lifts it";
 export class Record {
   /** kept: where narratives go. */
@@ -136,6 +137,7 @@ export class Record {
   record() {
     this.state = "recording";
     const { take } = this;
+    this.warned = false;
     this.timer = h("span", { class: "clock", role: "timer" }, "0.0 s");
     this.level = h("span", { class: "level", "aria-hidden": "true" }, h("i", {}));
     const stop = button("Stop", { kind: "primary stop", onclick: () => this.finish() });
@@ -149,7 +151,7 @@ export class Record {
       h("h2", {}, "Recording"),
       h("p", { class: "lead" }, take.microphone ? "Speak, and draw over what you speak of." : "Type, and draw over what you write of."),
       h("div", { class: "fields" }, h("label", { for: "typed" }, take.microphone ? "Type along, if you like" : "What do you see?"), notes),
-      h("p", { class: "hint", id: "typed-how" }, "The time of every key is kept. Escape stops the recording."),
+      h("p", { class: "hint", id: "typed-how" }, "The time of every key is kept. Escape stops the recording.", this.longest < Infinity ? ` It may last ${clock(this.longest)}.` : ""),
     );
     let line = null;
     this.app.stage.setHand({
@@ -169,14 +171,16 @@ export class Record {
 
   /** Seconds of sound that the server takes. */
   get longest() {
-    const most = this.app.status.limits.audio_bytes;
-    return most && this.take.microphone ? most / (2 * this.take.microphone.rate) - 1 : Infinity;
+    const { audio_bytes: bytes, audio_s: seconds } = this.app.status.limits;
+    return bytes && this.take.microphone ? Math.min(bytes / (2 * this.take.microphone.rate), seconds) - 1 : Infinity;
   }
 
   tick() {
     if (this.state !== "recording") return;
     const seconds = this.take.since(performance.now());
-    if (seconds >= this.longest) { toast("The recording is as long as it may be.", { hint: "Save it, and go on with another." }); this.finish(); return; }
+    const left = this.longest - seconds;
+    if (left < WARNED_S && !this.warned) { this.warned = true; toast(`The recording stops by itself in ${counted(Math.ceil(left), "second")}.`, { hint: "More can be said in another one." }); }
+    if (left <= 0) { toast("The recording is as long as it may be.", { hint: "Save it, and go on with another." }); this.finish(); return; }
     this.timer.textContent = clock(seconds);
     if (this.take.microphone) this.level.firstChild.style.transform = `scaleX(${Math.min(1, 3 * Math.sqrt(this.take.microphone.level)).toFixed(3)})`;
     requestAnimationFrame(() => this.tick());

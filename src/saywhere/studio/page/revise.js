@@ -6,6 +6,12 @@ export const round = (value, places) => Math.round(value * 10 ** places) / 10 **
 
 const plain = (word) => word.toLowerCase().replace(/[^\p{L}\p{N}]/gu, "") || word;
 
+/** Words as they are kept. heard: one as it came; how sure its time is stays with it as long as nobody changes it. */
+export const said = (words) => words.map(({ text, start_s, end_s, heard }) => {
+  const same = heard && heard.text === text && heard.start_s === start_s && heard.end_s === end_s;
+  return { text, start_s, end_s, confidence: same ? heard.confidence : null };
+});
+
 /** Pairs [i, j] of the words that two lists share, in order. */
 export function shared(before, after) {
   const [a, b] = [before.map(plain), after.map(plain)];

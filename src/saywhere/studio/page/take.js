@@ -3,6 +3,7 @@
 import * as drafts from "./drafts.js";
 
 const KEEP_MS = 1000;
+const PINCH_S = 1; // Between its two fingers, at most.
 const round = (value, places) => Math.round(value * 10 ** places) / 10 ** places;
 
 export class Take {
@@ -19,6 +20,7 @@ export class Take {
     this.keptPoints = 0;
     this.keptSound = 0;
     this.pieces = 0;
+    this.stale = false; // Whether pieces hold what was retracted.
     this.writing = Promise.resolve();
     this.release = drafts.hold(this.draft.id);
   }
@@ -45,12 +47,13 @@ export class Take {
     this.points.push([round(x, 5), round(y, 5), Math.max(last, round(this.since(moment), 4))]);
   }
 
-  /** Forget the last stroke, unless it is kept already: whether it is gone. */
+  /** Forget the last stroke, unless it is too old to be the first finger of two: whether it is gone. */
   retract() {
     const start = this.draft.starts[this.draft.starts.length - 1];
-    if (start === undefined || start < this.keptPoints) return false;
+    if (start === undefined || this.since(performance.now()) - this.points[start][2] > PINCH_S) return false;
     this.draft.starts.pop();
     this.points.splice(start);
+    this.stale ||= start < this.keptPoints;
     return true;
   }
 
@@ -61,6 +64,9 @@ export class Take {
 
   /** Write what is new. now: how long it lasts so far, as performance.now(). Pieces go one after the other, so that their order is the order of time. */
   keep(now = performance.now()) {
+    const write = this.stale ? drafts.rewrite : drafts.keep;
+    if (this.stale) this.keptPoints = this.keptSound = 0;
+    this.stale = false;
     const points = this.points.slice(this.keptPoints), sound = this.sound.slice(this.keptSound);
     this.keptPoints = this.points.length;
     this.keptSound = this.sound.length;
@@ -68,7 +74,7 @@ export class Take {
     const piece = { n: this.pieces, points, sound };
     this.pieces += 1;
     const draft = structuredClone(this.draft);
-    this.writing = this.writing.then(() => drafts.keep(draft, piece)).catch((error) => {
+    this.writing = this.writing.then(() => write(draft, piece)).catch((error) => {
       this.onTrouble(error);
       this.onTrouble = () => {};
     });

@@ -1,6 +1,7 @@
 /** Words and strokes over time: chosen, dragged, and dragged at their ends. */
 
 import { clock, h } from "./dom.js";
+import { doubtful } from "./narrative.js";
 
 const SCALE = 140; // Pixels of a second.
 const EDGE = 7; // Pixels at either end of a word that move that end alone.
@@ -15,12 +16,12 @@ export class Timeline {
     this.element = h("div", { class: "timeline", role: "group", "aria-label": "Words and strokes over time" }, this.track);
   }
 
-  /** words: [{text, start_s, end_s}]; lines: strokes; chosen: {kind, i} or null. */
+  /** words: [{text, start_s, end_s, confidence}]; lines: strokes; chosen: {kind, i} or null. */
   show({ words, lines, end, chosen }) {
     const focused = this.track.contains(document.activeElement);
     this.words = words;
     const marks = Array.from({ length: Math.floor(end) + 1 }, (_, s) => placed(h("small", { "aria-hidden": "true" }, String(s)), s, s));
-    this.wordMarks = words.map((word, i) => this.mark("word", i, word.text, word.start_s, word.end_s, chosen));
+    this.wordMarks = words.map((word, i) => this.mark("word", i, word.text, word.start_s, word.end_s, chosen, doubtful(word)));
     this.strokeMarks = lines.map((line, i) => this.mark("stroke", i, "", line[0][2], line[line.length - 1][2], chosen));
     this.track.replaceChildren(...marks, ...this.wordMarks, ...this.strokeMarks, this.head);
     const here = chosen && this.of(chosen);
@@ -32,11 +33,11 @@ export class Timeline {
     return (kind === "word" ? this.wordMarks : this.strokeMarks)[i];
   }
 
-  mark(kind, i, text, start, end, chosen) {
+  mark(kind, i, text, start, end, chosen, doubt = false) {
     const here = chosen?.kind === kind && chosen.i === i;
-    const name = `${kind === "word" ? text : `Stroke ${i + 1}`}, ${clock(start)} to ${clock(end)}`;
+    const name = `${kind === "word" ? text : `Stroke ${i + 1}`}, ${clock(start)} to ${clock(end)}${doubt ? ", time doubtful" : ""}`;
     const element = h("button", {
-      type: "button", class: `mark-${kind}`, "aria-pressed": String(here), "aria-label": name, title: name, tabindex: here ? "0" : "-1",
+      type: "button", class: `mark-${kind}${doubt ? " doubtful" : ""}`, "aria-pressed": String(here), "aria-label": name, title: name, tabindex: here ? "0" : "-1",
       onclick: () => this.choose({ kind, i }), onkeydown: (event) => this.key(event, kind, i, start, end),
     }, text);
     element.addEventListener("pointerdown", (event) => this.grasp(event, element, kind, i, start, end));

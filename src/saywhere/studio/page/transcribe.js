@@ -7,19 +7,26 @@ import { remember, remembered } from "./settings.js";
 
 const nameOf = (code) => new Intl.DisplayNames(["en"], { type: "language", fallback: "code" }).of(code);
 
+/** Stop a job as soon as it has begun; where none began, there is nothing to stop. */
+async function stop(begun) {
+  try {
+    await api.reply("DELETE", api.at("jobs", (await begun).job), { keepalive: true });
+  } catch (error) {
+    if (!(error instanceof api.Refused)) throw error;
+  }
+}
+
 /** What is said in a WAV file → {text, language, aligned}. tell: gets {done, total} in seconds. Leaving it stops it. */
 async function transcription(wav, language, tell, signal) {
-  const { job } = await api.asked("POST", api.at("transcriptions") + (language ? `?language=${encodeURIComponent(language)}` : ""), { body: wav, type: "audio/wav", signal });
-  try {
-    const response = await api.reply("GET", api.at("jobs", job, "events"), { signal });
-    for await (const [name, data] of api.events(response.body)) {
-      if (name !== "end") tell(data);
-      else if (data.state === "done") return data.result;
-      else throw new api.Refused(data.error ?? "The transcription was stopped.");
-    }
-  } catch (error) {
-    if (error.name === "AbortError") await api.reply("DELETE", api.at("jobs", job), { keepalive: true });
-    throw error;
+  // Without the signal: only the answer says which job there is to stop.
+  const begun = api.asked("POST", api.at("transcriptions") + (language ? `?language=${encodeURIComponent(language)}` : ""), { body: wav, type: "audio/wav" });
+  const left = new Promise((_, reject) => { signal.addEventListener("abort", () => { stop(begun); reject(signal.reason); }); });
+  const { job } = await Promise.race([begun, left]);
+  const response = await api.reply("GET", api.at("jobs", job, "events"), { signal });
+  for await (const [name, data] of api.events(response.body)) {
+    if (name !== "end") tell(data);
+    else if (data.state === "done") return data.result;
+    else throw new api.Refused(data.error ?? "The transcription was stopped.");
   }
   throw new api.Refused("The transcription broke off.", { hint: "Is `saywhere studio` still running? Try again." });
 }
@@ -62,9 +69,13 @@ export class Transcribe {
     if (this.running) return;
     const running = this.running = new AbortController();
     const bar = h("progress", { "aria-label": "Transcribing" }), stop = button("Cancel transcription", { kind: "quiet small", onclick: () => this.cancel() });
-    this.element.replaceChildren(h("p", { class: "busy" }, `Listening, with ${this.facts.name} …`), bar, h("div", { class: "row" }, stop));
+    const doing = h("p", { class: "busy" }, "Sending the recording …");
+    this.element.replaceChildren(doing, bar, h("div", { class: "row" }, stop));
     announce("Transcribing");
-    const tell = ({ done, total }) => { if (total) Object.assign(bar, { max: total, value: done }); };
+    const tell = ({ state, done, total }) => {
+      doing.textContent = state === "waiting" ? "Waiting for another transcription …" : `Listening, with ${this.facts.name} …`;
+      if (total) Object.assign(bar, { max: total, value: done });
+    };
     try {
       const said = await transcription(this.sound(), language, tell, running.signal);
       this.running = null;
