@@ -6,6 +6,7 @@
 # make kills  five hundred writers killed while they write
 # make audit  licences of the pinned packages, and their known vulnerabilities
 # make docs   the guides and the reference as pages, in out/site
+# make pictures  the README's and the Studio's pictures, by using them (needs Chromium)
 # make lint   ruff, and mypy in strict mode
 # make bench  the numbers in bench/RESULTS.md, measured anew
 
@@ -19,7 +20,7 @@ OUT    := out
 # Tests of one file share its fixtures, so they stay in one process; slow files come first (tests/conftest.py).
 PYTEST := $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 
-.PHONY: help demo test quick thorough fuzz kills audit docs lint bench clean
+.PHONY: help demo test quick thorough fuzz kills audit docs pictures lint bench clean
 
 help:
 	@sed -n 's/^# \(make .*\)/\1/p' Makefile
@@ -62,6 +63,9 @@ $(VENV)/.ready-docs: $(READY)
 docs: $(VENV)/.ready-docs
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict --site-dir $(OUT)/site
 	@echo "written: $(OUT)/site/index.html"
+
+pictures: $(READY)
+	$(BIN)/python docs/pictures.py
 
 lint: $(READY)
 	$(BIN)/ruff check .

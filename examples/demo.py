@@ -25,23 +25,24 @@ if TYPE_CHECKING:
 
 HERE = Path(__file__).resolve().parent
 PHOTOS = "sample-photos"
-FIRST = HERE / "photos" / "dogs.jpg"
-BOXES = (sw.Box(0.3, 0.23, 0.525, 0.425), sw.Box(0.465, 0.445, 0.67, 0.66), sw.Box(0.55, 0.0, 1.0, 0.47))
+FIRST = "coffee"
+BOXES = (sw.Box(0.29, 0.04, 0.71, 0.79), sw.Box(0.53, 0.41, 0.68, 0.82), sw.Box(0.75, 0.0, 1.0, 0.4))
 SENTENCES = {
-    "dogs": "two dogs in front of a window",
-    "chelsea": "a cat with long whiskers and a pink nose",
     "coffee": "a cup of coffee on a saucer beside a spoon",
+    "chelsea": "a cat with long whiskers and a pink nose",
     "astronaut": "a woman in an orange suit in front of a flag",
+    "dogs": "two dogs in front of a window",
 }
+QUESTIONS = ("How many cups are there?", "What is the table made of?")
 console = Console(highlight=False, soft_wrap=True)
 
 
 def drawn_trace() -> sw.Trace:
-    """What a hand draws that circles a dog twice: x, y, and seconds."""
+    """What a hand draws that circles the spoon twice: x, y, and seconds."""
     seconds = np.linspace(0, 3, 90)
     turn = 2 * np.pi * seconds / 1.5
-    x = 0.565 + (0.08 + 0.01 * seconds) * np.cos(turn)
-    y = 0.55 + (0.08 + 0.01 * seconds) * np.sin(turn)
+    x = 0.605 + (0.05 + 0.005 * seconds) * np.cos(turn)
+    y = 0.66 + (0.12 + 0.01 * seconds) * np.sin(turn)
     return sw.Trace(np.column_stack([x, y, seconds]))
 
 
@@ -79,20 +80,23 @@ def photographs(out: Path) -> None:
     fetch_missing([PHOTOS])
     folder = folder_of(PHOTOS)
     seer = opened("saywhere-base")
-    told(f'look = sw.load().look("{FIRST.name}")')
-    look, trace = seer.look(FIRST), drawn_trace()
+    told(f'look = sw.load().look("{FIRST}.png")')
+    look, trace = seer.look(folder / f"{FIRST}.png"), drawn_trace()
     told("look.caption()", look.caption())
     told("look.captions([Box(…), Box(…), Box(…)])", *look.captions(BOXES))
     told("look.caption(trace)", look.caption(trace))
-    sentence = SENTENCES[FIRST.stem]
+    sentence = SENTENCES[FIRST]
     with busy("reading"):
         narrative = look.ground(sentence)
     told(f'look.ground("{sentence}")', narrative.trace)
     told("look.narrate()", look.narrate().caption)
+    for question in QUESTIONS:
+        told(f'look.answer("{question}")', look.answer(question))
     with busy("drawing"):
         first = seen(look, BOXES, trace)
         save_png(draw_seen(first), out / "demo.png")
-        others = [seen(seer.look(folder / f"{name}.png"), (), None) for name in ("chelsea", "coffee", "astronaut")]
+        others = [seen(seer.look(folder / f"{name}.png"), (), None) for name in ("chelsea", "astronaut")]
+        others.append(seen(seer.look(HERE / "photos" / "dogs.jpg"), (), None))
         gallery_page([first, *others], out / "demo.html", "What it sees, and where")
     console.print(f"\n{out / 'demo.png'}\n{out / 'demo.html'}", markup=False)
 

@@ -72,6 +72,20 @@ def test_captions_find_the_photos_that_were_looked_at_by_coco_number(
     assert made.vocabulary.text(made.item(0).words.tolist()) == "a red cup"
 
 
+def test_lists_of_splits_tell_captions_apart_as_they_do_narratives(tmp_path: Path, views: Path, captions: Path) -> None:
+    images = [{"file_name": "000000000139", "split": "train"}, {"file_name": "000000000285", "split": "test"}]
+    (tmp_path / "split.json").write_text(json.dumps({"images": images}))
+    given = ("captions", captions, "--features", views, "-o", tmp_path / "out", "--least-count", 1)
+    code, said = _run(*given, "--split", tmp_path / "split.json")
+    made = Captions(tmp_path / "out")
+    assert (code, made.splits) == (0, {"train": 2, "test": 2})
+    assert "4 kept" in said
+    assert "1 in no split" in said
+    (tmp_path / "other.txt").write_text("139\n")
+    with pytest.raises(InvalidFile, match="no caption falls into the split 'train'"):
+        _run(*given, "--split", f"test={tmp_path / 'other.txt'}")
+
+
 def test_sentences_become_texts_each_once_and_plain(
     tmp_path: Path, captions: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -103,6 +103,11 @@ def test_a_mitr_is_tested_on_a_split_or_a_list_and_writes_what_it_said(
     assert "2 narratives, 1 beams" in ran.out
     ran = saywhere("eval", tmp_path / "run", "--split", tmp_path / "list.txt", "--beams", 1)
     assert ("narratives were learnt from" in ran.err) == any(split_of(name) == "train" for name in "35")
+    images = [{"cocoid": 3, "split": "train"}, {"cocoid": 5, "split": "test"}, {"cocoid": 4, "split": "val"}]
+    (tmp_path / "dataset_coco.json").write_text(json.dumps({"images": images}))
+    karpathy = tmp_path / "dataset_coco.json"
+    ran = saywhere("eval", tmp_path / "run", "--split", karpathy, "--beams", 1, "--data", prepared)
+    assert "1 narratives, 1 beams" in ran.out
     ran = saywhere("eval", tmp_path / "run", "--predictions", said)
     assert ran.code == 2
     assert "--split" in ran.err

@@ -6,11 +6,13 @@ among them. What cannot be used is left out, and said.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path, PurePath
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from saywhere.build.base import plain
 from saywhere.build.coco_regions import see_tagged
@@ -20,7 +22,7 @@ from saywhere.build.question_files import read_attention
 from saywhere.core import AttentionMap, InvalidFile, InvalidValue, Narrative, SaywhereError
 from saywhere.core.types import Floats, Progress
 from saywhere.engine import Engine
-from saywhere.explain.human import human_importance, mean_attention
+from saywhere.explain.human import human_importance, mean_attention, overlap_importance
 from saywhere.formats import coco_captions, hat, hl, vqa
 from saywhere.formats.hl import HLRow
 from saywhere.formats.record import InvalidRecord
@@ -31,6 +33,7 @@ from saywhere.models.mitr.batch import example_of
 from saywhere.models.mitr.prepared import PreparedNarrative, save_prepared, split_of
 from saywhere.models.oscar.prepared import LevelCaption, LevelCaptions, save_level_captions
 from saywhere.models.patchioner.data import save_pairs, save_texts
+from saywhere.models.prepared import TRAIN
 from saywhere.models.region_features import RegionFeatures
 from saywhere.models.updown import Captions, PreparedCaption, PreparedQuestion, Questions, save_captions, save_questions
 from saywhere.vision import StoredViews, read_photo
@@ -38,6 +41,8 @@ from saywhere.vision import StoredViews, read_photo
 Splits = Mapping[str, tuple[Path, ...]]
 """The files of every split, by its name."""
 
+_Importance = Callable[[ArrayLike], Floats]
+"""From (r, 4) boxes of regions to (r,) importances."""
 _MAP_PX = (64, 64)
 
 
@@ -108,21 +113,37 @@ def prepare_narratives(
 
 
 def prepare_captions(
-    out: Path, splits: Splits, features: Mapping[str, RegionFeatures], least_word_count: int = 5
+    out: Path,
+    files: Sequence[tuple[str, Path]],
+    features: Mapping[str, RegionFeatures],
+    least_word_count: int = 5,
+    splits: Mapping[str, str] | None = None,
 ) -> Preparation:
-    """COCO captions for the task "updown-caption"."""
+    """COCO captions for the task "updown-caption".
+
+    files: each with the split that its captions are of, unless splits tell that: see `prepare_narratives`.
+    """
     captions: list[PreparedCaption] = []
     bad: list[str] = []
-    for split, (path,) in splits.items():
+    unlisted = 0
+    for given, path in files:
         for one in coco_captions.read(path):
             if isinstance(one, InvalidRecord):
                 bad.append(str(one))
                 continue
+            split = given if splits is None else splits.get(image_key(one.image_id))
+            if split is None:
+                unlisted += 1
+                continue
             image = _named(one.image_id, features) or str(one.image_id)
             captions.append(PreparedCaption(f"{split}-{one.caption_id}", image, split, one.caption))
-    save_captions(out, features, captions, _files(splits), least_word_count)
+    if not any(caption.split == TRAIN for caption in captions):
+        raise InvalidFile(out, f"no caption falls into the split {TRAIN!r}")
+    about = [path.name for _, path in files] if splits else {given: [path.name] for given, path in files}
+    save_captions(out, features, captions, {"files": about}, least_word_count)
     made = Captions(out)
-    return Preparation(made.counts, (*bad, *(f"caption {one.id}: {one.reason}" for one in made.skipped)))
+    counts = made.counts if splits is None else {**made.counts, "in no split": unlisted}
+    return Preparation(counts, (*bad, *(f"caption {one.id}: {one.reason}" for one in made.skipped)))
 
 
 def prepare_questions(
@@ -139,7 +160,7 @@ def prepare_questions(
     it cannot be used, the question stays without. least_count: how often an answer must be right to be one.
     """
     left_out: list[str] = []
-    maps = {} if attention is None else _maps(attention, left_out)
+    looks = {} if attention is None else _looks(attention, left_out)
     asked: list[PreparedQuestion] = []
     for split, (questions, answers) in splits.items():
         for one in vqa.read(questions, answers):
@@ -149,9 +170,9 @@ def prepare_questions(
                 continue
             key, image = str(one.question_id), _named(one.image_id, features)
             importance = None
-            if image is not None and (looked := maps.pop(key, None)) is not None:
+            if image is not None and (looked := looks.pop(key, None)) is not None:
                 try:
-                    importance = human_importance(looked, features[image].boxes_xyxy)
+                    importance = looked(features[image].boxes_xyxy.astype(np.float64))
                 except InvalidValue as error:
                     left_out.append(f"question {key}: human attention {error}")
             kinds = (one.question_type, one.answer_type)
@@ -159,7 +180,7 @@ def prepare_questions(
             asked.append(PreparedQuestion(key, name, split, one.text, *kinds, one.answers, importance))
     save_questions(out, features, asked, _files(splits), least_count)
     made = Questions(out)
-    counts = {**made.counts, "attention maps of no question": len(maps)} if maps else made.counts
+    counts = {**made.counts, "attention maps of no question": len(looks)} if looks else made.counts
     return Preparation(counts, (*left_out, *(f"question {one.id}: {one.reason}" for one in made.skipped)))
 
 
@@ -243,18 +264,19 @@ def _named(image_id: int | str, there: Mapping[str, object]) -> str | None:
     return next((name for name in (str(image_id), photo_name(image_id)) if name in there), None)
 
 
-def _maps(path: Path, left_out: list[str]) -> dict[str, AttentionMap]:
-    """Question → where people look to answer it; several people count the same."""
+def _looks(path: Path, left_out: list[str]) -> dict[str, _Importance]:
+    """Question → how important regions are to people who answer it; several people count the same. Of boxes that they
+    are to look at, a region is as important as it fits one: all that lies around a box holds it, too."""
     if path.is_file():
         boxes = read_attention(path)
-        return {str(key): AttentionMap.from_boxes(some, _MAP_PX) for key, some in boxes.items() if len(some)}
+        return {str(key): partial(overlap_importance, asked_xyxy=some) for key, some in boxes.items() if len(some)}
     people: dict[str, list[AttentionMap]] = {}
     for one in hat.read(path):
         if isinstance(one, InvalidRecord):
             left_out.append(str(one))
         else:
             people.setdefault(str(one.question_id), []).append(one.attention.resized(_MAP_PX))
-    return {key: mean_attention(maps, _MAP_PX) for key, maps in people.items()}
+    return {key: partial(human_importance, mean_attention(maps, _MAP_PX)) for key, maps in people.items()}
 
 
 def _photo_files(names: Sequence[str], photos: Path) -> tuple[dict[str, Path], list[str]]:

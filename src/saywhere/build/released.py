@@ -8,6 +8,7 @@ Nothing of it is in the package: the parts are files that somebody has, and chec
 
 from __future__ import annotations
 
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,17 +18,20 @@ import numpy as np
 
 from saywhere.atomic import write_atomic
 from saywhere.build.memory import collect, embedded
-from saywhere.core.errors import InvalidFile, require
+from saywhere.core.errors import InvalidFile
 from saywhere.core.types import Progress
 from saywhere.formats.files import read_bytes
 from saywhere.language.clip_text import load_talk2dino_projection, open_talk2dino_text
 from saywhere.language.embed import TextEncoder
+from saywhere.models.h5_file import H5File
 from saywhere.models.patchioner.memory import MemoryBank
 from saywhere.models.patchioner.released import ReleasedDecoder, open_clip_tokenizer, read_released
 from saywhere.models.patchioner.seer import save_config
 
 PROJECTION, MEMORY, WRITER = "projection.safetensors", "memory.safetensors", "writer"
 _EMBEDDINGS, _TEXTS = "-embeddings", "-text"
+_LARGEST = "bytes of an index"
+"""The limit of `saywhere.limits` for features of a memory in HDF5: of half a million captions they take 2 GB."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,20 +147,18 @@ def _as_rows(path: Path, given: list[list[float]]) -> np.ndarray[Any, np.dtype[n
 
 
 def _from_h5(path: Path, encoder: TextEncoder) -> MemoryBank:
-    h5py = require("h5py", needed_for="a memory in HDF5", extra="models")
-    try:
-        with h5py.File(path, "r") as file:
-            name = next((one.removesuffix(_EMBEDDINGS) for one in file if one.endswith(_EMBEDDINGS)), None)
-            if name is None or f"{name}{_TEXTS}" not in file:
-                raise InvalidFile(path, f"has no NAME{_EMBEDDINGS} and NAME{_TEXTS}")
-            vectors = np.asarray(file[f"{name}{_EMBEDDINGS}"], dtype=np.float32)
-            texts = [t.decode("utf-8") if isinstance(t, bytes) else str(t) for t in file[f"{name}{_TEXTS}"][:]]
-    except OSError as error:
-        raise InvalidFile(path, f"cannot be opened as HDF5: {error}") from error
+    with closing(H5File(path)) as file:
+        name = next((one.removesuffix(_EMBEDDINGS) for one in file.names() if one.endswith(_EMBEDDINGS)), None)
+        if name is None or f"{name}{_TEXTS}" not in file:
+            raise InvalidFile(path, f"has no NAME{_EMBEDDINGS} and NAME{_TEXTS}")
+        vectors = file.array(f"{name}{_EMBEDDINGS}", _LARGEST, "f").astype(np.float32)
+        texts = file.texts(f"{name}{_TEXTS}")
+    fingerprint = _checked(path, vectors, encoder)
+    if len(texts) != len(vectors):
+        raise InvalidFile(path, f"holds {len(vectors):,} features, but {len(texts):,} captions")
     # Their program leaves out rows of zeros, too.
     some = np.flatnonzero(np.linalg.norm(vectors, axis=1) > 0)
     kept = [i for i in some.tolist() if texts[i].strip()]
-    fingerprint = _checked(path, vectors, encoder)
     return MemoryBank(vectors[kept], [texts[i] for i in kept], fingerprint, {"files": [path.name]})
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
 import tempfile
 from typing import Annotated
@@ -51,6 +52,9 @@ from saywhere.cli import (
 from saywhere.cli.console import err
 from saywhere.core.errors import SaywhereError
 from saywhere.vision import keep_freed_memory
+
+_LEAST_ROOM = 2**20
+"""Bytes; with less, a disk is full."""
 
 app = typer.Typer(
     name="saywhere",
@@ -139,7 +143,12 @@ def main() -> None:
     except OSError as error:
         if error.errno not in FULL:
             raise
-        where = error.filename or tempfile.gettempdir()
-        said = f"error: the disk is full: {where} (free some room; nothing is half-written)"
+        said = f"error: the disk is full: {error.filename or _full()} (free some room; no file is half-written)"
         err.print(said, markup=False, style="red")
         sys.exit(2)
+
+
+def _full() -> str:
+    """Where there is no room, if the system does not say it, as of what is open already: files of ours say it."""
+    scratch = tempfile.gettempdir()
+    return scratch if shutil.disk_usage(scratch).free < _LEAST_ROOM else "where standard output goes"

@@ -22,6 +22,10 @@ app = typer.Typer(
 _Features = Annotated[Path, typer.Option(help="Regions of the photos: what `look` wrote, or npz, h5, lmdb or tsv.")]
 _Out = Annotated[Path, typer.Option("--out", "-o", help="Folder to write, for the recipe's [data].")]
 _Encoder = Annotated[str, typer.Option(help="Text encoder.")]
+_SplitLists = Annotated[
+    list[str] | None,
+    typer.Option(help="Official list of a split: NAME=FILE, or FILE if it says so itself; may be repeated."),
+]
 
 
 def _tell(output: Path, made: Preparation) -> None:
@@ -37,10 +41,7 @@ def narratives(
     features: _Features,
     output: _Out,
     max_words: Annotated[int, typer.Option(min=2, help="Keep at most this many words of a caption.")] = 100,
-    split: Annotated[
-        list[str] | None,
-        typer.Option(help="Official list of a split: NAME=FILE, or FILE if it says so itself; may be repeated."),
-    ] = None,
+    split: _SplitLists = None,
 ) -> None:
     """For the task mitr: narratives with the regions of their photos, cut into train, validation and test by image.
 
@@ -61,18 +62,30 @@ def narratives(
 
 @app.command()
 def captions(
-    split: Annotated[list[str], typer.Argument(help="NAME=FILE for each split (COCO captions); train is required.")],
+    files: Annotated[
+        list[str],
+        typer.Argument(help="COCO captions: NAME=FILE for each split, train among them; with --split, FILE alone."),
+    ],
     features: _Features,
     output: _Out,
     least_count: Annotated[int, typer.Option(min=1, help="Keep words that occur at least this often.")] = 5,
+    split: _SplitLists = None,
 ) -> None:
-    """For the task updown-caption: captions with the regions of their photos."""
+    """For the task updown-caption: captions with the regions of their photos.
+
+    With lists, such as `build pairs` writes, each image's captions are of the split that they say; see `narratives`.
+    """
     from saywhere.build.prepare import parse_splits, prepare_captions
+    from saywhere.formats.split_lists import read_split_lists
     from saywhere.models.region_features import open_features
 
-    splits = parse_splits(split, "FILE")
+    if split:
+        told = [("", Path(name)) for name in files]
+    else:
+        told = [(name, path) for name, (path,) in parse_splits(files, "FILE").items()]
     with open_features(features) as seen:
-        _tell(output, prepare_captions(output, splits, seen, least_count))
+        splits = read_split_lists(split) if split else None
+        _tell(output, prepare_captions(output, told, seen, least_count, splits))
 
 
 @app.command()

@@ -129,7 +129,7 @@ def pairs(
             help="COCO instances, or JSON: image → [[class, x, y, w, h], …] in fractions.", show_default=False
         ),
     ],
-    output: Annotated[Path, typer.Option("--out", "-o", help="File to write (.json), for `prepare --split`.")],
+    output: Annotated[Path, typer.Option("--out", "-o", help="File to write (.json), for `prepare captions --split`.")],
     test: Annotated[float, typer.Option(min=0, max=1, help="At most this share of the photos is for the test.")] = 0.15,
     least: Annotated[int, typer.Option(min=1, help="On how many photos a pair must be.")] = 20,
     seed: Seed = 0,

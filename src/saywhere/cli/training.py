@@ -63,7 +63,11 @@ def evaluate(
     run: Annotated[Path, typer.Argument(help="Folder of a run.", show_default=False)],
     which: Annotated[str, typer.Option(help="Which checkpoint: best or last.")] = "best",
     split: Annotated[
-        str, typer.Option(help="Of a MITR: test on this split, or on the images of a list (a file), and score it.")
+        str,
+        typer.Option(
+            help="Of a MITR: test on this split, or on the images of a list (a file; of one that tells splits apart, "
+            "on those of the test), and score it."
+        ),
     ] = "",
     data: Annotated[Path | None, typer.Option(help="With --split: another prepared folder than the run's own.")] = None,
     beams: Annotated[int, typer.Option(min=1, help="With --split: how many beams write captions.")] = 5,
@@ -114,7 +118,8 @@ def _test_mitr(
     if not isinstance(trained.task, MitrTask):
         raise InvalidValue("--split", f"is for MITR's runs; this one learnt {trained.recipe.task}")
     listed = None if split in SPLITS else read_split_list(split, "test")
-    items = items_of(trained.task.prepared, split if listed is None else lambda n: image_key(n) in listed, limit)
+    chosen = split if listed is None else lambda image: listed.get(image_key(image)) == "test"
+    items = items_of(trained.task.prepared, chosen, limit)
     with stages() as progress:
         found = evaluate_mitr(trained.model, trained.task, items, beams, metrics, progress)
     if found.learnt_from and data is None:
