@@ -158,6 +158,21 @@ def test_photos_of_vqa_s_validation_and_of_ours_are_never_learnt_from(inputs: An
         assert len(asked) == (2 if row["split"] == TEST else 3), "training questions of test photos are left out"
 
 
+def test_other_sets_questions_of_people_are_learnt_from_and_nothing_is_chosen_by_them(
+    inputs: AnswerInputs, tmp_path: Path
+) -> None:
+    further = _question("What breed is it?", ["pug"] * 10, "train") | {"source": "aokvqa"}
+    with StoreWriter(tmp_path / "coco-further", KIND, FIELDS, {}) as coco:
+        for row in Store(inputs.coco):
+            coco.add(row.key, questions=[*row["questions"], further], split=row["split"])
+    write_questions(Store(tmp_path / "coco-further"), tmp_path, QUESTIONS, quiet)
+    asked = {TRAIN: 0, TUNE: 0, TEST: 0}
+    for row in Store(tmp_path / "questions"):
+        asked[row["split"]] += sum(one[0] == further["question"] for one in row["asked"])
+    assert asked[TRAIN] > PHOTOS / 2
+    assert asked[TUNE] == asked[TEST] == 0
+
+
 def test_what_captions_say_is_asked_too_in_answers_that_others_give(inputs: AnswerInputs, tmp_path: Path) -> None:
     said = {row.key: ["a red dog is sitting on a couch beside a cat"] * 5 for row in Store(inputs.coco)}
     with StoreWriter(tmp_path / "coco-said", KIND, FIELDS, {}) as coco:

@@ -3,7 +3,8 @@ made here, from boxes, some of which point, and from what captions say.
 
 Photos, not questions, are what is held out: nothing is learnt about a photo that VQA keeps for validation ("test"
 here), nor about one of the store's own validation photos and one in 25 of the others, by which is chosen and calibrated
-("tune").
+("tune"). What is chosen and measured there are VQA's own questions: those of other sets, of people too, are learnt from
+alone, because knowledge and tricky places are asked for in another measure than VQA's.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from saywhere.atomic import write_atomic
 from saywhere.build.box_questions import AskSettings, ask
 from saywhere.build.caption_questions import ask_captions
 from saywhere.build.coco import KIND
+from saywhere.build.coco_labels import VQA
 from saywhere.build.photo_boxes import PhotoBoxes, by_photo
 from saywhere.build.region_texts import ClassBox
 from saywhere.core.coco_classes import COCO_CLASSES
@@ -171,9 +173,10 @@ def photo_split(row: Row) -> str:
 
 
 def _told(row: Row, split: str) -> Iterator[Asking]:
-    """What people and captions ask of a photo. Of a test photo, people's training questions are left out."""
+    """What people and captions ask of a photo. Of a test photo, people's training questions are left out; to choose and
+    calibrate by, those of other sets than VQA."""
     for one in row["questions"] or ():
-        if split != TEST or one["split"] != "train":
+        if _counts(one, split):
             yield Asking(
                 row.key,
                 one["question"],
@@ -186,6 +189,13 @@ def _told(row: Row, split: str) -> Iterator[Asking]:
         text = one["question"].strip().rstrip("?").strip()
         kind = "number" if one["kind"] == "number" else "other"
         yield Asking(row.key, f"{text[:1].upper()}{text[1:]}?", CAPTIONS, one["kind"], kind, (one["answer"],))
+
+
+def _counts(question: Mapping[str, Any], split: str) -> bool:
+    """question: of people, as the store has it; without a source it is VQA's."""
+    if split == TEST:
+        return bool(question["split"] != "train")
+    return split == TRAIN or question.get("source", VQA) == VQA
 
 
 def box_askings(rows: Sequence[Row], scale: QuestionScale) -> Iterator[Asking]:
