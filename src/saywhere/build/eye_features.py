@@ -50,7 +50,7 @@ from saywhere.vision.runtime import Runtime
 _BATCH = 8
 _TOGETHER = 256
 """Photos whose captions are read at once: texts of like length go together."""
-_TELLING = ("captions", "saliency", "questions")
+_TELLING = ("captions", "questions", "saliency")
 """Fields that photos which come first have."""
 _CALIBRATION = 120
 """Photos that say how hidden states are spread."""
@@ -191,7 +191,7 @@ def _quantiser(coco: Store, out: Path, trunk: Runtime, config: EyeConfig) -> Qua
 
 
 def _most_known_first(coco: Store) -> list[int]:
-    """Numbers of rows: those with captions first, of these the ones whose saliency is known, and so on."""
+    """Numbers of rows: those with captions first, of these the ones that people asked about, and so on."""
     unknown = [tuple((value := row[field]) is None or not len(value) for field in _TELLING) for row in coco]
     return sorted(range(len(coco)), key=unknown.__getitem__)
 
