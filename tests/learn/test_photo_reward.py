@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
 import torch
 
 from saywhere.core.errors import SaywhereError
-from saywhere.language.vocabulary import END_ID
+from saywhere.language.vocabulary import END_ID, Vocabulary
 from saywhere.learn import train
-from saywhere.learn.photo_reward import PhotoRewardSection, PhotoRewardTask, log_likelihoods
+from saywhere.learn.photo_reward import PhotoRewardSection, PhotoRewardTask, log_likelihoods, with_places
 from saywhere.learn.recipe import parse_recipe
 from saywhere.learn.records import StepDone
 from saywhere.learn.registry import check_sections
-from saywhere.models.patchioner.decoder import PhotoStates
+from saywhere.models.eye.encoder import EyeLearner
+from saywhere.models.eye.features import CAPTIONS, RegionNames, write_captions
+from saywhere.models.patchioner.decoder import DecoderConfig, PhotoStates, PrefixDecoder
 from saywhere.models.patchioner.photo_writing import PhotoWriterData
 from tests.models import eye_small
 
@@ -89,6 +92,42 @@ def test_likelihoods_are_those_of_the_temperature_that_words_are_drawn_at(folder
             log_likelihoods(model.decoder, vectors, torch.tensor([[4, 5, 2]]), photo_states, t) for t in (1.0, 0.5)
         )
     assert float(warm) != pytest.approx(float(cold))
+
+
+def test_what_captions_say_of_surroundings_goes_on_being_learnt_where_the_eye_takes_it_to_be(tmp_path: Path) -> None:
+    eye_small.save_captions(tmp_path, ("train",) * 6 + ("validation",) * 2)
+    texts = ["a dog under a blue sky", "a cup on green grass"]
+    named = [RegionNames((0.0, 0.0, 0.5, 0.5), ("a dog",))]
+    shutil.rmtree(tmp_path / CAPTIONS)
+    write_captions(tmp_path, ((f"{number:012}", [texts[number % 2]] * 2, named) for number in range(8)))
+    words = Vocabulary.of_words(texts)
+    config = DecoderConfig(len(words), eye_small.TEXT, width=16, layers=1, heads=2, feed_forward=32, max_words=9)
+    PrefixDecoder.fresh(config, words, 0).save_pretrained(tmp_path / "decoder")
+    vectors = torch.eye(eye_small.TEXT)
+    spoken = {"sky": vectors[0], "grass": vectors[1]}
+    names = dict(zip(eye_small.NAMES, vectors[2:5], strict=True))
+    EyeLearner(eye_small.small_eye().eye, names, spoken).save_pretrained(tmp_path / "eye")
+
+    rewarding = task(tmp_path, surroundings=True, sample_words=8)
+    model = rewarding.build(torch.Generator().manual_seed(0)).eval()
+    generator = torch.Generator().manual_seed(0)
+    items = rewarding.train_items()
+    batch = rewarding.collate([items[i] for i in range(len(items))], generator)
+    placed = with_places(model.eye, model.eye(batch.likely.inputs), batch, generator)
+    rows = placed.words.view(len(items), 2, -1)[:, 1].tolist()
+    said = [rewarding.vocabulary.text([piece for piece in row if piece > END_ID]) for row in rows]
+    cells = placed.cells.view(len(items), 2, 8, 8)[:, 1]
+    assert set(said) <= {"", "a blue sky", "green grass"}
+    assert len(set(said)) > 1
+    for number, (text, place) in enumerate(zip(said, cells, strict=True)):
+        assert float(place.sum()) == pytest.approx(float(bool(text)))
+        box = (items[number].photo.boxes_xyxy[0] * 8).astype(int)
+        assert not place[box[1] : box[3], box[0] : box[2]].any(), "a thing lies there"
+    losses = rewarding.losses(model.train(), batch, generator)
+    plain = task(tmp_path, sample_words=8)
+    without = plain.losses(model, plain.collate([items[i] for i in range(6)], generator), generator)
+    assert losses["naming"].isfinite()
+    assert float(losses["naming"]) != pytest.approx(float(without["naming"]))
 
 
 def test_a_writer_earns_more_after_learning(folder: Path, tmp_path: Path) -> None:

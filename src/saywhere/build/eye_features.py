@@ -137,7 +137,9 @@ def _write_words(coco: Store, out: Path, text_encoder: TextEncoder) -> None:
     empty = _VAGUE_WORDS | stop_words
     said = {row.key: [set(plain_words(text)) - empty for text in row["captions"] or ()] for row in coco}
     counts = Counter(word for captions in said.values() for word in set().union(*captions))
-    words = [word for word, count in counts.most_common(_MOST_WORDS) if count >= _LEAST_PHOTOS]
+    # Of equally frequent ones the first by letter, so that every machine makes the same list.
+    ranked = sorted(counts.items(), key=lambda one: (-one[1], one[0]))
+    words = [word for word, count in ranked[:_MOST_WORDS] if count >= _LEAST_PHOTOS]
     number = {word: place for place, word in enumerate(words)}
     vectors = np.zeros((0, text_encoder.size), np.float32)
     if words:

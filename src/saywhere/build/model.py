@@ -259,6 +259,7 @@ def reward_recipe(features: Path, learnt: Path, settings: ModelSettings) -> Reci
             "invented": 0.3,
             "smoothing": 0.0,
             "dropout": 0.0,
+            "surroundings": True,
         },
         "data": {"folder": str(features), "eye": str(learnt / EYE_FOLDER), "decoder": str(learnt)},
         "train": {

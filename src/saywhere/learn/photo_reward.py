@@ -2,7 +2,7 @@
 
 For each photo several captions are drawn; each is rewarded by its CIDEr against all captions of the photo, less what it
 costs to name a thing that is not there, and made likelier if it beat the others. What boxes are called goes on being
-learnt as before, so that it is not forgotten.
+learnt as before, so that it is not forgotten; so does what surroundings are called, if asked for.
 """
 
 from __future__ import annotations
@@ -12,33 +12,41 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import msgspec
+import numpy as np
 import torch
 from torch import Tensor, nn
 
 from saywhere.core.errors import InvalidValue
 from saywhere.language.coco_aliases import classes_named
+from saywhere.language.surroundings import SURROUNDINGS
 from saywhere.language.vocabulary import BEGIN_ID, END_ID, PAD_ID
 from saywhere.learn import reward
 from saywhere.metrics.captions import DocumentFrequency, cider
 from saywhere.models.common.batches import Movable
+from saywhere.models.eye.encoder import EyeLearner
+from saywhere.models.eye.objective import free_patches
+from saywhere.models.eye.surroundings import surroundings_seen
 from saywhere.models.patchioner.decoder import PhotoStates, PrefixDecoder
 from saywhere.models.patchioner.layers import unit
-from saywhere.models.patchioner.photo_texts import PhotoTextBatch, PhotoTexts
+from saywhere.models.patchioner.photo_texts import PhotoTextBatch, PhotoTexts, one_of, with_surroundings
 from saywhere.models.patchioner.photo_writing import (
+    PhotoWriter,
     PhotoWriterData,
     PhotoWriterSection,
     PhotoWriterTask,
     seen_texts,
     writer_of,
 )
+from saywhere.vision.eye import Seen
 
 
 class PhotoRewardSection(PhotoWriterSection, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """[model]: as for "patchioner-photo-writer", but captions are drawn. samples: for each photo. sample_words: pieces
     of each, at most. sample_temperature: see `RewardSection`. invented: what each kind of thing that is named and not
-    there costs. naming: how much what boxes are called counts. likely_captions: people's captions of each photo that go
-    on being learnt by likelihood beside, counted as boxes are, so that the writer stays near what people say. Start
-    from a writer that can speak: [data] decoder and eye."""
+    there costs. naming: how much what boxes are called counts. surroundings: whether a part of what lies around things
+    goes on being put into words, too, counted as boxes are, where the eye takes it to be. likely_captions: people's
+    captions of each photo that go on being learnt by likelihood beside, counted as boxes are, so that the writer stays
+    near what people say. Start from a writer that can speak: [data] decoder and eye."""
 
     samples: int = 5
     sample_words: int = 20
@@ -56,11 +64,21 @@ class PhotoRewardSection(PhotoWriterSection, frozen=True, forbid_unknown_fields=
 @dataclass(frozen=True, slots=True, eq=False)
 class RewardBatch(Movable):
     """B photos. likely: texts that are learnt by likelihood: what their boxes are called, and captions if asked for.
-    captions: of each photo. things: that are in it, by name."""
+    captions: of each photo. things: that are in it, by name. around: of surroundings, if they are learnt."""
 
     likely: PhotoTextBatch
     captions: tuple[tuple[str, ...], ...]
     things: tuple[frozenset[str], ...]
+    around: Around | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Around(Movable):
+    """spoken_of: (B, kinds), of which kinds of surroundings a photo's captions speak. is_free: (B, n), the patches on
+    which no thing lies."""
+
+    spoken_of: Tensor
+    is_free: Tensor
 
 
 class PhotoRewardTask(PhotoWriterTask):
@@ -73,15 +91,17 @@ class PhotoRewardTask(PhotoWriterTask):
         self._reward = model
         captions = (self._captions(ids) for ids in self._train.caption_ids())
         self._rarity = DocumentFrequency.of(captions, tokenized=True)
+        self._shape = EyeLearner.from_pretrained(data.eye).eye.config if model.surroundings and data.eye else None
 
     def collate(self, items: Sequence[PhotoTexts], generator: torch.Generator) -> RewardBatch:  # type: ignore[override]
-        likely = self.text_batch(items, self._reward.likely_captions, self._reward.boxes, generator)
+        spoken = None if self._shape is None else [one_of(item.surroundings, generator) for item in items]
+        likely = self.text_batch(items, self._reward.likely_captions, self._reward.boxes, generator, spoken)
         captions = tuple(self._captions(item.captions) for item in items)
         marked = (frozenset(self._train.names[kind] for kind in item.photo.classes.tolist()) for item in items)
         things = tuple(
             some.union(*(classes_named(text) for text in said)) for some, said in zip(marked, captions, strict=True)
         )
-        return RewardBatch(likely, captions, things)
+        return RewardBatch(likely, captions, things, self._around(items))
 
     def losses(  # type: ignore[override]
         self, model: nn.Module, batch: RewardBatch, generator: torch.Generator
@@ -99,19 +119,27 @@ class PhotoRewardTask(PhotoWriterTask):
         advantage = (each - (each.sum(dim=1, keepdim=True) - each) / (samples - 1)).flatten()
         said = log_likelihoods(writer.decoder, vectors, drawn, photo_states, temperature)
         loss = -(advantage * said).sum() / (drawn != PAD_ID).sum()
-        named = self._naming_loss(
-            writer.decoder, seen_texts(writer.eye, seen, batch.likely, self._reward.loudness), batch
-        )
+        named = self._naming_loss(writer, seen, with_places(writer.eye, seen, batch, generator))
         return {"loss": loss + self._reward.naming * named, "reward": rewards.mean(), "naming": named.detach()}
 
     def counts(self, batch: RewardBatch) -> Mapping[str, float]:  # type: ignore[override]  # noqa: ARG002 - the protocol's
         """None: how long the captions of a batch become is not known before."""
         return {}
 
-    def _naming_loss(self, decoder: PrefixDecoder, seen: tuple[Tensor, PhotoStates], batch: RewardBatch) -> Tensor:
-        if not (batch.likely.words != PAD_ID).any():
-            return seen[0].sum() * 0
-        return decoder.loss(seen[0], batch.likely.words, None, self._reward.smoothing, seen[1])
+    def _naming_loss(self, writer: PhotoWriter, seen: Seen, likely: PhotoTextBatch) -> Tensor:
+        vectors, photo_states = seen_texts(writer.eye, seen, likely, self._reward.loudness)
+        if not (likely.words != PAD_ID).any():
+            return vectors.sum() * 0
+        return writer.decoder.loss(vectors, likely.words, None, self._reward.smoothing, photo_states)
+
+    def _around(self, items: Sequence[PhotoTexts]) -> Around | None:
+        if self._shape is None:
+            return None
+        spoken_of = torch.zeros(len(items), len(SURROUNDINGS), dtype=torch.bool)
+        for number, item in enumerate(items):
+            spoken_of[number, [one.kind for one in item.surroundings]] = True
+        free = [free_patches(item.photo, self._shape) for item in items]
+        return Around(spoken_of, torch.from_numpy(np.stack(free)))
 
     def _captions(self, ids: Sequence[Sequence[int]]) -> tuple[str, ...]:
         return tuple(self.vocabulary.text(one) for one in ids)
@@ -126,6 +154,16 @@ class PhotoRewardTask(PhotoWriterTask):
         return torch.tensor(
             [rated[number]["CIDEr"] - self._reward.invented * invented[number] for number in range(len(texts))]
         )
+
+
+def with_places(eye: EyeLearner, seen: Seen, batch: RewardBatch, generator: torch.Generator) -> PhotoTextBatch:
+    """What is learnt by likelihood, with places for what is said of surroundings."""
+    around, kinds = batch.around, batch.likely.surroundings
+    if around is None or kinds is None:
+        return batch.likely
+    shown = surroundings_seen(eye, seen.patches, around.spoken_of, around.is_free)
+    every = torch.arange(shown.shape[1], device=shown.device).expand(shown.shape)
+    return with_surroundings(batch.likely, shown, every, kinds, generator)
 
 
 def log_likelihoods(

@@ -86,7 +86,8 @@ def test_a_photo_is_told_returned_corrected_and_accepted(
     shelf = annotator.evaluate(
         "[...document.querySelectorAll('.thumb img')].map((image) => [image.src, image.naturalWidth])"
     )
-    assert len(shelf) == 2 and all(source.endswith("/thumbnail") and 0 < width <= 224 for source, width in shelf)
+    assert len(shelf) == 2
+    assert all(source.endswith("/thumbnail") and 0 < width <= 224 for source, width in shelf)
     record(annotator, LOOP, sound=False)
     annotator.fill("#typed", "a red wall")
     annotator.locator("button.stop").click()

@@ -21,6 +21,7 @@ from dataclasses import dataclass, fields, replace
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional
 
@@ -92,9 +93,7 @@ def collate(
     for number, item in enumerate(items):
         central[number], reach[number] = _reaches(item.boxes_xyxy, side)
         shares = by_patch(_coverage(item, side), config)
-        largest = shares.max(axis=(1, 2), keepdims=True, initial=0)
-        lying = (shares >= _LEAST_COVER) | (shares >= _NEARLY * largest)
-        for one, kind in zip(lying, item.classes.tolist(), strict=True):
+        for one, kind in zip(_lying(shares), item.classes.tolist(), strict=True):
             shown[number, torch.from_numpy(one), kind] = 1
         order = torch.randperm(len(shares), generator=generator)[:most_boxes].tolist()
         cover += [shares[i] / max(shares[i].sum(), _TINY) for i in order]
@@ -132,6 +131,20 @@ def collate(
         _rows([s for i in looked_at if (s := items[i].saliency) is not None], patches),
         torch.tensor(looked_at, dtype=torch.long),
     )
+
+
+def free_patches(item: EyeItem, config: EyeConfig) -> NDArray[np.bool_]:
+    """(n,) the patches on which none of a photo's things lies."""
+    lying = _lying(by_patch(_coverage(item, config.cell_grid), config))
+    free: NDArray[np.bool_] = np.logical_not(np.any(lying, axis=(0, 2)))
+    return free
+
+
+def _lying(shares: Floats32) -> NDArray[np.bool_]:
+    """Of how much of each box is on each cell, (m, n, c), whether it lies there."""
+    largest = shares.max(axis=(1, 2), keepdims=True, initial=0)
+    lying: NDArray[np.bool_] = (shares >= _LEAST_COVER) | (shares >= _NEARLY * largest)
+    return lying
 
 
 @dataclass(frozen=True, slots=True)

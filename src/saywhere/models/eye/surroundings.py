@@ -58,6 +58,16 @@ def surroundings_shown(cosines: Tensor, spoken_of: Tensor, is_free: Tensor) -> T
     return torch.where(is_free & (best > 0) & (chosen >= rival), kinds, -1)
 
 
+def surroundings_seen(learner: EyeLearner, patches: Tensor, spoken_of: Tensor, is_free: Tensor) -> Tensor:
+    """(B, n) the kinds that the patches (B, n, d) of an eye that stands still are taken to show, as in
+    `surroundings_shown`. spoken_of: (B, kinds) by the captions, of all kinds."""
+    words = SurroundingWords(learner.words)
+    if not words.count:
+        return torch.full(is_free.shape, -1, device=is_free.device)
+    with torch.no_grad():
+        return surroundings_shown(words.cosines(learner, patches), spoken_of[:, : words.count], is_free)
+
+
 def surroundings_loss(learner: EyeLearner, seen: Seen, batch: EyeBatch) -> tuple[Tensor, Tensor]:
     """The cross entropy of the kinds that patches are taken to show among all kinds, and (B, n) these kinds."""
     shown = torch.full(seen.saliency.shape, -1, device=seen.saliency.device)
