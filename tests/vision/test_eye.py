@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+import os
+import threading
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -136,6 +138,31 @@ def test_openvino_computes_with_the_threads_of_its_worker(
     monkeypatch.setenv("OMP_NUM_THREADS", told)
     opened(eye, tmp_path, "openvino")
     assert [how["INFERENCE_NUM_THREADS"] for how in compiled] == [allowed]
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_getaffinity"), reason="needs a system that tells where threads may run")
+def test_workers_of_one_thread_may_run_on_any_core(eye: Eye, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("openvino")
+    allowed = os.sched_getaffinity(0)
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    run = opened(eye, tmp_path, "openvino")
+    inputs, looked, told = np.zeros((64, 32, 32, 3), np.uint8), threading.Event(), threading.Event()
+
+    def look() -> None:
+        for _ in range(20):
+            run(inputs)
+        looked.set()
+        told.wait()
+
+    worker = threading.Thread(target=look)
+    worker.start()
+    assert worker.native_id is not None
+    seen = set()
+    while not looked.is_set():
+        seen.add(frozenset(os.sched_getaffinity(worker.native_id)))
+    told.set()
+    worker.join()
+    assert seen == {frozenset(allowed)}, "it binds the one who calls to the first core"
 
 
 def test_an_unknown_runtime_is_refused_by_name(eye: Eye, tmp_path: Path) -> None:

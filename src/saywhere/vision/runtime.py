@@ -137,6 +137,8 @@ def _by_openvino(convert: Callable[[Any], Any], key: str, cache: Path, precision
     how |= {"DYNAMIC_QUANTIZATION_GROUP_SIZE": str(_GROUP)} if precision == INT8 else {}
     # By itself it takes every core, whatever a worker among others was told.
     how |= {"INFERENCE_NUM_THREADS": str(allowed_threads())}
+    # By itself it binds its threads to the first cores, so that all workers of one thread would share a single core.
+    how |= {"ENABLE_CPU_PINNING": "NO"}
     compiled: Any = core.compile_model(core.read_model(stored), "CPU", how)
 
     def run(inputs: NDArray[Any]) -> tuple[NDArray[np.float32], ...]:
