@@ -69,8 +69,9 @@ def pets(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def url(server: StoreServer, request: pytest.FixtureRequest) -> str:
-    return server.url(request.node.name[:40])
+def url(server: StoreServer, tmp_path: Path) -> str:
+    """A place of this test's own."""
+    return server.url(tmp_path.name)
 
 
 def _said(folder: Path) -> Path:
@@ -208,6 +209,28 @@ def test_of_several_who_want_to_write_at_once_one_may(url: str) -> None:
     taken.check()
     assert len(refused) == 5
     assert [one for one in refused if "is being written by process" not in one] == []
+
+
+@pytest.mark.parametrize("taken", [True, False])
+def test_whoever_tries_in_vain_to_change_the_lock_is_told_why(url: str, taken: bool) -> None:
+    place = StorePlace(url)
+    with place.only_writer():
+        table = place.database.open_table("writer")
+
+    class Crowded:
+        """The table, when others are always faster."""
+
+        def update(self, **_: object) -> None:
+            raise RuntimeError("lance error: Too many concurrent writers. Retried for 30 s")
+
+        def __getattr__(self, name: str) -> object:
+            return getattr(table, name)
+
+    if taken:
+        _Lock(place, place.database.open_table("writer"), "there").take(False)
+    expected = "is being written by process" if taken else "several processes want to at once"
+    with pytest.raises(InvalidFile, match=expected):
+        _Lock(place, Crowded(), "here").take(False)
 
 
 def test_killed_at_any_point_it_ends_as_if_it_had_never_stopped(tmp_path: Path, url: str) -> None:

@@ -33,6 +33,7 @@ _ABOUT, _WRITER = "library", "writer"
 _FREE = {"id": "", "host": "", "process": 0, "since": "", "here": ""}
 _KEPT: Final = timedelta(hours=1)
 _LONGEST = 300
+_OTHERS = "Too many concurrent writers"
 _KEYS = {
     "s3": "AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_REGION, and AWS_ENDPOINT_URL for a store not of Amazon's",
     "gs": "GOOGLE_APPLICATION_CREDENTIALS",
@@ -165,8 +166,15 @@ class _Lock:
         now = datetime.now(UTC).isoformat(sep=" ", timespec="seconds")
         values = {"id": mine, "host": socket.gethostname(), "process": os.getpid(), "since": now, "here": self.here}
         with working(self.place):
-            self.table.update(where=free, values=values)
+            try:
+                self.table.update(where=free, values=values)
+            except (RuntimeError, OSError) as error:
+                # Others were faster each time that LanceDB tried; whoever has it now is told below.
+                if _OTHERS not in str(error):
+                    raise
         holder = self._holder()
+        if not holder["id"]:
+            raise InvalidFile(self.place, "cannot be written: several processes want to at once", "begin one of them")
         if holder["id"] != mine:
             reason = f"is being written by {_name(holder)} since {holder['since']}"
             hint = "wait for it; reading is possible. If it was killed there, begin again there or say --break-lock"
