@@ -8,6 +8,7 @@
 # make docs   the guides and the reference as pages, in out/site
 # make pictures  the README's and the Studio's pictures, by using them (needs Chromium)
 # make lint   ruff, and mypy in strict mode
+# make store  the object store that tests of libraries at a URL ask; make test has it
 # make bench  the numbers in bench/RESULTS.md, measured anew
 
 PYTHON ?= python3
@@ -20,7 +21,7 @@ OUT    := out
 # Tests of one file share its fixtures, so they stay in one process; slow files come first (tests/conftest.py).
 PYTEST := $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 
-.PHONY: help demo test quick thorough fuzz kills audit docs pictures lint bench clean
+.PHONY: help demo test quick thorough store fuzz kills audit docs pictures lint bench clean
 
 help:
 	@sed -n 's/^# \(make .*\)/\1/p' Makefile
@@ -35,14 +36,21 @@ $(READY): pyproject.toml constraints.txt
 demo: $(READY)
 	@$(BIN)/python examples/demo.py $(OUT)
 
-test: $(READY)
+test: $(READY) store
 	$(PYTEST)
 
 quick: $(READY)
 	$(PYTEST) -q -m "not slow"
 
-thorough: $(READY)
+thorough: $(READY) store
 	SAYWHERE_API_CASES=200 $(PYTEST) --hypothesis-profile=thorough
+
+$(VENV)/store/.ready: tests/index/store_server.txt $(READY)
+	@$(BIN)/python -m venv $(VENV)/store
+	@$(VENV)/store/bin/pip install --quiet --disable-pip-version-check --requirement tests/index/store_server.txt
+	@touch $@
+
+store: $(VENV)/store/.ready
 
 fuzz: $(READY)
 	$(BIN)/python -m tests.fuzz --cases 100000 --out $(OUT)/fuzz

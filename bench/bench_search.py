@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from saywhere.index import Library, Query, search
 from saywhere.index.library import About, begin
+from saywhere.index.places import FolderPlace
 from saywhere.index.tables import PHOTOS, REGIONS, LibraryTables
 from saywhere.index.update import order_vectors
 
@@ -102,8 +103,8 @@ def run() -> list[Row]:
     asked = np.concatenate([texts, parts[0][others]])
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        begin(folder, About(seer.name, {}, asked.shape[1]))
-        tables = LibraryTables(folder, asked.shape[1], create=True)
+        begin(FolderPlace(folder), About(seer.name, {}, asked.shape[1]))
+        tables = LibraryTables(FolderPlace(folder), asked.shape[1], create=True)
         exact = fill(tables, parts, asked)
         began = time.process_time()
         order_vectors(tables)

@@ -28,7 +28,7 @@ MAY_IMPORT = {
     "store": {"core"},
     "models": {"core", "store", "assets", "vision", "language"},
     "explain": {"core", "vision", "language", "models", "metrics"},
-    "index": {"core", "engine", "formats", "vision", "models"},
+    "index": {"core", "engine", "formats", "assets", "vision", "models"},
     "learn": {"core", "assets", "language", "models", "metrics", "explain"},
     "build": {
         "core",

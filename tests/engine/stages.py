@@ -136,3 +136,22 @@ class DyingStage(TinyStage):
     def __repr__(self) -> str:
         # What is noted of a run must not depend on who died in it.
         return super().__repr__().replace(type(self).__qualname__, TinyStage.__qualname__)
+
+
+class WaitingStage(TinyStage):
+    """Looks at photos; each part waits, when it is begun, for a file `go` beside the results, and says in `began` on
+    which node of Ray it waits. The first of them do not wait, if a file `free` says how many."""
+
+    def __call__(self, shard: Any, /) -> Any:
+        import ray
+
+        beside = Path(self.out).parent
+        (beside / "began" / str(shard[0])).write_text(ray.get_runtime_context().get_node_id())
+        free = beside / "free"
+        while not (beside / "go").exists() and not (free.exists() and shard[0] < int(free.read_text())):
+            time.sleep(0.05)
+        return super().__call__(shard)
+
+    def __repr__(self) -> str:
+        # What is noted of a run must not depend on who waited in it.
+        return super().__repr__().replace(type(self).__qualname__, TinyStage.__qualname__)

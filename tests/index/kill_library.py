@@ -1,9 +1,10 @@
 """Kill the writer of a library at random points, and compare what comes of it with one that was never killed.
 
-    python -m tests.index.kill_library FOLDER COUNT SEED
+    python -m tests.index.kill_library FOLDER COUNT SEED [URL]
 
 Every child is killed before, within or after a random one of its writes to a table. Between kills photos are added,
-changed and deleted. Children are forks, which begin fast; LanceDB begins its threads anew in each.
+changed and deleted. Children are forks, which begin fast; LanceDB begins its threads anew in each. URL: of a place on
+object storage for the library, and not its folder.
 """
 
 from __future__ import annotations
@@ -27,27 +28,28 @@ from saywhere.index import Library, update
 from saywhere.index.tables import LibraryTables
 from tests.models.patchioner_seeing import seer
 
-_WITHIN_S = 0.004
-"""A write takes a few milliseconds."""
+_WITHIN_S, _WITHIN_AT_STORE_S = 0.004, 0.2
+"""A write takes a few milliseconds; requests to a store take longer."""
 
 
-def main(folder: Path, count: int, seed: int) -> None:
+def main(folder: Path, count: int, seed: int, url: str | None = None) -> None:
     # LanceDB says that forking is an experiment; here nothing of it is at work at that moment.
     warnings.simplefilter("ignore", RuntimeWarning)
     rng = np.random.default_rng(seed)
     photos = folder / "photos"
     photos.mkdir(parents=True)
-    killed = rounds = 0
+    killed, rounds, most_s = 0, 0, _WITHIN_AT_STORE_S if url else _WITHIN_S
     for number in range(12):
         _paint(photos / f"{number:03}.png", rng)
     while killed < count:
-        write, within_s = int(rng.integers(0, 12)), float(rng.choice([-1.0, 0.0, rng.uniform(0, _WITHIN_S)]))
-        ended = _in_child(lambda at=write, wait=within_s: _update(photos, at, wait))
+        write, within_s = int(rng.integers(0, 12)), float(rng.choice([-1.0, 0.0, rng.uniform(0, most_s)]))
+        ended = _in_child(lambda at=write, wait=within_s: _update(photos, at, wait, url))
         if ended not in (0, -signal.SIGKILL):
             sys.exit(f"after {killed} kills an update failed")
         killed, rounds = killed + (ended != 0), rounds + 1
         _change(photos, rng)
-    if _in_child(lambda: _update(photos)) or _in_child(lambda: _same(photos, folder / "fresh")):
+    update_it, compare = (lambda: _update(photos, index=url)), (lambda: _same(photos, url, folder / "fresh"))
+    if _in_child(update_it) or _in_child(compare):
         sys.exit(f"after {killed} kills the library differs from a fresh one")
     print(f"{killed} kills in {rounds} rounds: equal")  # noqa: T201
 
@@ -79,7 +81,7 @@ def _in_child(work: Callable[[], None]) -> int:
         os._exit(1)
 
 
-def _update(photos: Path, kill_at: int = -1, within_s: float = 0.0, folder: Path | None = None) -> None:
+def _update(photos: Path, kill_at: int = -1, within_s: float = 0.0, index: str | Path | None = None) -> None:
     """within_s: 0 kills before the write, less than 0 after it, more so long after its beginning."""
     sys.modules["saywhere.index.update"]._AT_ONCE = 3  # type: ignore[attr-defined]
     writes = 0
@@ -100,7 +102,7 @@ def _update(photos: Path, kill_at: int = -1, within_s: float = 0.0, folder: Path
 
     for name in ("add", "replace", "delete"):
         setattr(LibraryTables, name, counted(getattr(LibraryTables, name)))
-    update(photos, seer(), folder=folder)
+    update(photos, seer(), folder=index)
 
 
 def _kill_after(seconds: float) -> None:
@@ -108,14 +110,15 @@ def _kill_after(seconds: float) -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
 
-def _same(photos: Path, fresh: Path) -> None:
-    _update(photos, folder=fresh)
-    kept, new = _content(Library(photos)), _content(Library(photos, fresh))
+def _same(photos: Path, killed: str | None, fresh: Path) -> None:
+    _update(photos, index=fresh)
+    kept, new = contents(Library(photos, killed)), contents(Library(photos, fresh))
     if kept != new:
         raise AssertionError(f"{sum(map(len, kept.values()))} rows, not {sum(map(len, new.values()))}")
 
 
-def _content(library: Any) -> dict[str, list[str]]:
+def contents(library: Any) -> dict[str, list[str]]:
+    """All rows of all tables, as text."""
     tables = library.tables
     return {
         name: sorted(json.dumps(row, default=str) for row in tables.columns(name, schema.names).to_pylist())
@@ -124,4 +127,4 @@ def _content(library: Any) -> dict[str, list[str]]:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]))
+    main(Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]), *sys.argv[4:])

@@ -12,6 +12,7 @@ pytest.importorskip("lancedb")
 
 from saywhere.index import Library, Query, search
 from saywhere.index.library import About, begin
+from saywhere.index.places import FolderPlace
 from saywhere.index.tables import PHOTOS, REGIONS, LibraryTables
 from saywhere.index.update import order_vectors
 
@@ -21,8 +22,8 @@ _, DOG, CUP = np.eye(3, dtype=np.float32)
 def test_one_bit_a_number_finds_what_comparing_with_all_finds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in (("_INDEXED_FROM", 64), ("_PER_CELL", 128)):
         monkeypatch.setattr(sys.modules["saywhere.index.update"], name, value)
-    begin(tmp_path, About("made up", {}, 16))
-    tables = LibraryTables(tmp_path, 16, create=True)
+    begin(FolderPlace(tmp_path), About("made up", {}, 16))
+    tables = LibraryTables(FolderPlace(tmp_path), 16, create=True)
     vectors = np.random.default_rng(0).standard_normal((600, 16))
     vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
     state = {"size": 0, "mtime_ns": 0, "digest": "", "words": []}
@@ -40,7 +41,7 @@ def test_one_bit_a_number_finds_what_comparing_with_all_finds(tmp_path: Path, mo
 def test_cells_are_made_anew_when_there_are_many_more_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in (("_INDEXED_FROM", 300), ("_PER_CELL", 100)):
         monkeypatch.setattr(sys.modules["saywhere.index.update"], name, value)
-    tables = LibraryTables(tmp_path, 16, create=True)
+    tables = LibraryTables(FolderPlace(tmp_path), 16, create=True)
     vectors = np.random.default_rng(0).standard_normal((1_300, 16)).astype(np.float16)
     region = {"name": "", "score": 1, "box": [0, 0, 1, 1]}
     made = []
@@ -52,8 +53,8 @@ def test_cells_are_made_anew_when_there_are_many_more_rows(tmp_path: Path, monke
 
 
 def test_regions_of_photos_with_a_word_are_found_though_others_are_nearer(tmp_path: Path) -> None:
-    begin(tmp_path, About("made up", {}, 3))
-    tables = LibraryTables(tmp_path, 3, create=True)
+    begin(FolderPlace(tmp_path), About("made up", {}, 3))
+    tables = LibraryTables(FolderPlace(tmp_path), 3, create=True)
     state, region = {"size": 0, "mtime_ns": 0, "digest": ""}, {"name": "", "score": 1, "box": [0, 0, 1, 1]}
     words, vectors = [["cup"]] * 40 + [["dog"]] * 2, [CUP] * 40 + [(CUP + DOG) / np.sqrt(2)] * 2
     halves = [vector.astype(np.float16) for vector in vectors]

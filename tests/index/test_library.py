@@ -24,7 +24,6 @@ from saywhere.index import Hit, Library, Query, Updated, narratives, search, see
 from saywhere.index.files import FileState
 from saywhere.index.narratives import pieces
 from saywhere.index.tables import PHOTOS
-from saywhere.index.update import _only_writer
 from saywhere.models.patchioner.seer import Seer
 from saywhere.vision import Found
 from tests.models.patchioner_seeing import BOTTOM_RIGHT, LEFT, TOP_RIGHT, photo, seer
@@ -291,7 +290,7 @@ def test_a_narrative_is_cut_at_its_marks_and_not_too_long() -> None:
 def test_one_writes_while_others_read(pets: Path, tiny: Seer) -> None:
     update(pets, tiny)
     before = Library(pets)
-    with _only_writer(before.folder), pytest.raises(InvalidFile, match="is being written by another process"):
+    with before.place.only_writer(), pytest.raises(InvalidFile, match="is being written by another process"):
         update(pets, tiny)
     (pets / "red.png").unlink()
     update(pets, tiny)

@@ -210,13 +210,12 @@ def test_an_index_of_another_model_and_a_writer_elsewhere_are_said(
     open_studio: Callable[..., TestClient], tiny: Seer, tmp_path: Path, seer: FakeSeer
 ) -> None:
     from saywhere.index.library import About, begin
-    from saywhere.index.update import _only_writer
+    from saywhere.index.places import FolderPlace
 
     client = open_studio(model=tiny)
     upload(client, encoded(plain("cat.png")), "cat.png")
-    tables = tmp_path / "studio" / "library" / "tables"
-    tables.mkdir(parents=True)
-    with _only_writer(tables):
+    tables = FolderPlace(tmp_path / "studio" / "library" / "tables")
+    with tables.only_writer():
         assert "being written by another process" in refreshed(client)["error"]
     begin(tables, About("another", {"encoder": "another"}, 3))
     assert "was made with another" in refreshed(client)["error"]

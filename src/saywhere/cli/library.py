@@ -24,8 +24,11 @@ if TYPE_CHECKING:
     from saywhere.index import Hit
     from saywhere.models.patchioner.seer import Seer
 
-Folder = Annotated[
-    Path | None, typer.Option("--index", metavar="FOLDER", help="Folder of the index; DIR/.saywhere by default.")
+Place = Annotated[
+    str | None,
+    typer.Option(
+        "--index", metavar="FOLDER|URL", help="The index, DIR/.saywhere by default; URLs are s3://, gs:// and az://."
+    ),
 ]
 
 
@@ -34,13 +37,16 @@ def index(
     narratives: Annotated[
         list[Path] | None, typer.Option(metavar="FILE", help="Recorded narratives to take in, too. Can be repeated.")
     ] = None,
-    folder: Folder = None,
+    folder: Place = None,
     model: Model = loading.BASE,
     engine: EngineName = "local",
     workers: Workers = 0,
     address: RayAddress = "",
     timeout: PhotoTimeout = 60.0,
     retry_failed: RetryFailed = False,
+    break_lock: Annotated[
+        bool, typer.Option("--break-lock", help="A writer of an index at a URL was killed on another machine.")
+    ] = False,
 ) -> None:
     """Look at every photo of a folder once and keep what is needed to search them.
 
@@ -60,6 +66,7 @@ def index(
             engine=chosen_engine(engine, workers, address),
             timeout_s=timeout,
             retry_failed=retry_failed,
+            break_lock=break_lock,
             progress=rated(show),
         )
     library = Library(photos, folder)
@@ -68,7 +75,7 @@ def index(
     if done.bad_records:
         err.print(f"left out {done.bad_records:,} bad records of narratives", style="yellow")
     out.print(
-        f"{library.folder}: {counts['photos']:,} photos ({done.new:,} new, {done.changed:,} changed, "
+        f"{library.place}: {counts['photos']:,} photos ({done.new:,} new, {done.changed:,} changed, "
         f"{done.deleted:,} gone), {counts['regions']:,} regions, {counts['said']:,} pieces of narratives",
         markup=False,
     )
@@ -78,7 +85,9 @@ def index(
 
 def search(
     text: Annotated[str, typer.Argument(help="What to look for.", show_default=False)] = "",
-    library: Annotated[Path, typer.Option("--library", "-l", metavar="DIR", help="Folder with the photos.")] = Path(),
+    library: Annotated[
+        str, typer.Option("--library", "-l", metavar="DIR|URL", help="Folder with the photos, or the URL of an index.")
+    ] = ".",
     region: Annotated[bool, typer.Option("--region", help="Rank places in photos, not whole photos.")] = False,
     near: Annotated[str, typer.Option(metavar="TEXT", help="Something else that is to be beside it.")] = "",
     trace: Annotated[
@@ -91,7 +100,7 @@ def search(
     said: Annotated[bool, typer.Option("--said", help="Find what people said in recorded narratives.")] = False,
     word: Annotated[str, typer.Option(metavar="NAME", help="Only photos where a thing of this name was found.")] = "",
     limit: Annotated[int, typer.Option("--limit", "-n", min=1, help="How many photos.")] = 12,
-    folder: Folder = None,
+    folder: Place = None,
     model: Model = loading.BASE,
     as_json: AsJson = False,
     output: Annotated[
@@ -104,7 +113,7 @@ def search(
     """
     from saywhere.index import Library, Query
     from saywhere.index import search as find
-    from saywhere.index.library import read_about, tables_folder
+    from saywhere.index.library import read_about, tables_place
     from saywhere.language.coco_aliases import classes_named
 
     if output is not None and output.suffix.lower() not in (".html", ".png"):
@@ -113,7 +122,10 @@ def search(
         raise InvalidValue("search", "needs a text or --like PHOTO, one of them")
     if box and like is None:
         raise InvalidValue("--box", "is a region of the photo of --like, which is not given")
-    read_about(tables_folder(library, folder))
+    photos, folder = _photos_and_index(library, folder)
+    if output is not None and photos is None:
+        raise InvalidValue("--out", "shows the photos, whose folder is not given", f"-l DIR --index {folder}")
+    read_about(tables_place(photos or ".", folder))
     place = _trace(trace, like) if trace else None
     seer = _seeing(model)
     with busy("searching"):
@@ -129,15 +141,26 @@ def search(
             query=seer.queries([text])[0] if like is None else None,
         )
         # After the model, which may begin processes: LanceDB has threads.
-        opened_library = Library(library, folder)
+        opened_library = Library(photos or ".", folder)
         hits = find(opened_library, query, limit)
-    if output is not None:
-        _show(hits, library, output, text or f"like {like.name if like else ''}", opened_library.counts["photos"])
+    if output is not None and photos is not None:
+        _show(hits, photos, output, text or f"like {like.name if like else ''}", opened_library.counts["photos"])
     if as_json:
         made_by = {"saywhere": saywhere.__version__, "model": seer.name}
         typer.echo(json.dumps({"hits": [asdict(hit) for hit in hits], "made_by": made_by}, allow_nan=False))
         return
     _tell(hits)
+
+
+def _photos_and_index(library: str, index: str | None) -> tuple[Path | None, str | None]:
+    """The folder of the photos, which need not be here to be found, and the place of the index."""
+    from saywhere.index.stores import is_store
+
+    if not is_store(library):
+        return Path(library), index
+    if index is not None:
+        raise InvalidValue("--index", f"and -l {library} both name an index", "-l DIR is then the folder of the photos")
+    return None, library
 
 
 def _seeing(model: str) -> Seer:

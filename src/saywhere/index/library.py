@@ -7,13 +7,14 @@ from typing import Any
 
 import msgspec
 
-from saywhere.atomic import write_atomic
 from saywhere.core.errors import InvalidFile
-from saywhere.index.tables import PHOTOS, REGIONS, SAID, SOURCES, LibraryTables, working
+from saywhere.index.places import TablesPlace, working
+from saywhere.index.stores import place_of
+from saywhere.index.tables import PHOTOS, REGIONS, SAID, SOURCES, LibraryTables
 
 FOLDER = ".saywhere"
 """Of the tables, in the folder of the photos."""
-_ABOUT, _FORMAT, _VERSION = "library.json", "saywhere library", 1
+_FORMAT, _VERSION = "saywhere library", 1
 
 
 class About(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -32,13 +33,13 @@ class Library:
         library = Library("photos")
         library.counts                    # {"photos": 5000, "failed": 1, "regions": 61204, "said": 0}
 
-    root: the folder of the photos. folder: of the tables, if they are elsewhere.
+    root: the folder of the photos. folder: of the tables, if they are elsewhere; or a URL of object storage.
     """
 
     def __init__(self, root: str | Path, folder: str | Path | None = None) -> None:
-        self.root, self.folder = Path(root), tables_folder(root, folder)
-        self.about = read_about(self.folder)
-        self.tables = LibraryTables(self.folder, self.about.size)
+        self.root, self.place = Path(root), tables_place(root, folder)
+        self.about = read_about(self.place)
+        self.tables = LibraryTables(self.place, self.about.size)
 
     @property
     def counts(self) -> dict[str, int]:
@@ -59,7 +60,7 @@ class Library:
     def has(self, name: str) -> bool:
         """Whether a photo of this name could be read."""
         quoted = name.replace("'", "''")
-        with working(self.folder):
+        with working(self.place):
             return bool(self.tables[PHOTOS].count_rows(f"name = '{quoted}' and error is null"))
 
     def sources(self) -> list[str]:
@@ -67,43 +68,41 @@ class Library:
         return sorted(self.tables.columns(SOURCES, ["path"])["path"].to_pylist())
 
 
-def tables_folder(root: str | Path, folder: str | Path | None) -> Path:
+def tables_place(root: str | Path, folder: str | Path | None) -> TablesPlace:
     """Where the tables of a library are."""
-    return Path(root) / FOLDER if folder is None else Path(folder)
+    return place_of(Path(root) / FOLDER if folder is None else folder)
 
 
-def is_library(folder: Path) -> bool:
-    """Whether somebody has begun a library in this folder."""
-    return (folder / _ABOUT).exists()
+def is_library(place: TablesPlace) -> bool:
+    """Whether somebody has begun a library in this place."""
+    return place.read_note() is not None
 
 
-def read_about(folder: Path) -> About:
-    """What the library was made with; InvalidFile for a folder that is none, or one of another version."""
-    path = folder / _ABOUT
+def read_about(place: TablesPlace) -> About:
+    """What the library was made with; InvalidFile for a place that has none, or one of another version."""
+    note = place.read_note()
+    if note is None:
+        raise InvalidFile(place, "is not a library", "saywhere index DIR makes one of a folder of photos")
     try:
-        raw = msgspec.json.decode(path.read_bytes(), type=dict[str, Any])
+        raw = msgspec.json.decode(note, type=dict[str, Any])
         if (raw.get("format"), raw.get("version")) != (_FORMAT, _VERSION):
             found = f"{raw.get('format')} {raw.get('version')}"
-            raise InvalidFile(path, f"is of {found}, not of {_FORMAT} {_VERSION}", "build it anew: saywhere index")
+            raise InvalidFile(place, f"is of {found}, not of {_FORMAT} {_VERSION}", "build it anew: saywhere index")
         return msgspec.convert(raw, About)
-    except FileNotFoundError as error:
-        raise InvalidFile(folder, "is not a library", "saywhere index DIR makes one of a folder of photos") from error
-    except (OSError, msgspec.DecodeError) as error:
-        raise InvalidFile(path, f"cannot be read: {error}") from error
+    except msgspec.DecodeError as error:
+        raise InvalidFile(place, f"has a note of itself that cannot be read: {error}") from error
 
 
-def begin(folder: Path, about: About) -> About:
-    """Make a folder the place of a library, or see that it is one of the same vectors."""
-    path = folder / _ABOUT
-    if not is_library(folder):
-        with write_atomic(path) as file:
-            file.write(msgspec.json.format(msgspec.json.encode(about)))
+def begin(place: TablesPlace, about: About) -> About:
+    """Make this the place of a library, or see that it is one of the same vectors. For its writer."""
+    if not is_library(place):
+        place.write_note(msgspec.json.format(msgspec.json.encode(about)))
         return about
-    known = read_about(folder)
+    known = read_about(place)
     before, now = ({**one.eyes, "size": one.size} for one in (known, about))
     if other := sorted(part for part in before | now if before.get(part) != now.get(part)):
         reason = (
             f"was made with {known.model}, whose vectors are not those of {about.model} (other: {', '.join(other)})"
         )
-        raise InvalidFile(folder, reason, "name that model, or another --index folder")
+        raise InvalidFile(place, reason, "name that model, or another --index")
     return known

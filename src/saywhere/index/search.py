@@ -12,8 +12,9 @@ import numpy as np
 from saywhere.core import InvalidValue, Trace
 from saywhere.core.types import Floats32
 from saywhere.index.library import Library
+from saywhere.index.places import working
 from saywhere.index.seen import image_id_of
-from saywhere.index.tables import PHOTOS, REGIONS, SAID, one_of, working
+from saywhere.index.tables import PHOTOS, REGIONS, SAID, one_of
 
 Box4 = tuple[float, float, float, float]
 _PROBES, _REFINED = 24, 10
@@ -94,7 +95,7 @@ def search(library: Library, query: Query, limit: int = 10) -> list[Hit]:
 def _nearest(library: Library, name: str, vector: Floats32, limit: int, columns: Sequence[str], where: str = "") -> Any:
     query = library.tables[name].search(vector, vector_column_name="vector").distance_type("cosine")
     query = query.nprobes(_PROBES).refine_factor(_REFINED).select([*columns, "_distance"])
-    with working(library.folder):
+    with working(library.place):
         return (query.where(where, prefilter=True) if where else query).limit(limit).to_arrow()
 
 

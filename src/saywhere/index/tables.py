@@ -8,16 +8,13 @@ removes them (`recover`). `said` and `sources` stand to each other in the same w
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Collection, Iterable, Iterator, Sequence
-from contextlib import contextmanager
-from pathlib import Path
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from saywhere.core.errors import InvalidFile, SaywhereError, require
+from saywhere.index.places import StillMine, TablesPlace, working
 
 PHOTOS, REGIONS, SAID, SOURCES = "photos", "regions", "said", "sources"
 _BOX = pa.list_(pa.float32(), 4)
@@ -58,14 +55,13 @@ def _schemas(size: int) -> dict[str, pa.Schema]:
 class LibraryTables:
     """photos, regions, said, sources: tables of LanceDB, each as it was when it was opened."""
 
-    def __init__(self, folder: Path, size: int, *, create: bool = False) -> None:
-        """size: numbers of a vector."""
-        lancedb = require("lancedb", needed_for="a library of photographs", extra="search")
-        # It warns of every fork. Ours run another program at once, or never come here.
-        warnings.filterwarnings("ignore", "lancedb fork support", RuntimeWarning)
-        self.folder, self.size, self.schemas = folder, size, _schemas(size)
-        database = lancedb.connect(str(folder))
-        with working(folder):
+    def __init__(
+        self, place: TablesPlace, size: int, *, create: bool = False, still_mine: StillMine = lambda: None
+    ) -> None:
+        """size: numbers of a vector. still_mine: is asked before every change, and raises to prevent it."""
+        self.place, self.size, self.schemas, self._still_mine = place, size, _schemas(size), still_mine
+        database = place.database
+        with working(place):
             if create:
                 self._tables = {
                     name: database.create_table(name, schema=schema, exist_ok=True)
@@ -81,13 +77,14 @@ class LibraryTables:
     def columns(self, name: str, columns: Sequence[str], where: str = "") -> pa.Table:
         """Some columns of all rows, or of those where an SQL condition holds."""
         query = self[name].search().select(list(columns))
-        with working(self.folder):
+        with working(self.place):
             return (query.where(where) if where else query).to_arrow()
 
     def add(self, name: str, rows: Iterable[dict[str, Any]]) -> None:
         table = pa.Table.from_pylist(list(rows), schema=self.schemas[name])
         if table.num_rows:
-            with working(self.folder):
+            self._still_mine()
+            with working(self.place):
                 self[name].add(table)
 
     def replace(self, name: str, key: str, rows: Iterable[dict[str, Any]]) -> None:
@@ -95,16 +92,22 @@ class LibraryTables:
         table = pa.Table.from_pylist(list(rows), schema=self.schemas[name])
         if table.num_rows:
             merge = self[name].merge_insert(key).when_matched_update_all().when_not_matched_insert_all()
+            self._still_mine()
             # The schema has checked how long vectors are; LanceDB would take a photo without one for a mistake.
-            with working(self.folder):
+            with working(self.place):
                 merge.execute(table, on_bad_vectors="null")
 
     def delete(self, name: str, column: str, values: Collection[int]) -> None:
         """The rows whose number in a column is one of some."""
         ordered = sorted(values)
         for first in range(0, len(ordered), _SOME):
-            with working(self.folder):
-                self[name].delete(one_of(column, ordered[first : first + _SOME]))
+            self.delete_where(name, one_of(column, ordered[first : first + _SOME]))
+
+    def delete_where(self, name: str, condition: str) -> None:
+        """The rows where an SQL condition holds."""
+        self._still_mine()
+        with working(self.place):
+            self[name].delete(condition)
 
     def recover(self) -> None:
         """Remove what a writer that was killed has left."""
@@ -113,20 +116,7 @@ class LibraryTables:
             found = np.unique(self.columns(rows, [column])[column].to_numpy())
             self.delete(rows, column, np.setdiff1d(found, known).tolist())
         for source in self.columns(SOURCES, ["id", "done"]).to_pylist():
-            self[SAID].delete(f"source = {source['id']} and number >= {source['done']}")
-
-
-@contextmanager
-def working(folder: Path) -> Iterator[None]:
-    """What LanceDB says of a full disk or of damaged files, as an error that names the library."""
-    try:
-        yield
-    except (RuntimeError, ValueError, OSError) as error:
-        if isinstance(error, SaywhereError):
-            raise
-        told = str(error).splitlines()[0] if str(error) else type(error).__name__
-        hint = "make room, or delete the folder and index anew"
-        raise InvalidFile(folder, f"cannot be worked with: {told}", hint) from error
+            self.delete_where(SAID, f"source = {source['id']} and number >= {source['done']}")
 
 
 def one_of(column: str, values: Iterable[int]) -> str:

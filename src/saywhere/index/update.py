@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from pathlib import Path
@@ -12,14 +11,15 @@ from typing import Any, Final
 import numpy as np
 
 from saywhere import loading
-from saywhere.core.errors import InvalidFile, require
+from saywhere.core.errors import InvalidFile
 from saywhere.core.types import Floats32, Progress
 from saywhere.engine import Engine, FailedShard, OneProcess, Options
 from saywhere.index.files import Changes, FileState, changes, content_id
-from saywhere.index.library import About, begin, tables_folder
+from saywhere.index.library import About, begin, tables_place
 from saywhere.index.narratives import read_parts
+from saywhere.index.places import working
 from saywhere.index.seen import LookAtPhotos, Seeing, SeenPhoto, open_seeing
-from saywhere.index.tables import PHOTOS, REGIONS, SAID, SOURCES, LibraryTables, one_of, working
+from saywhere.index.tables import PHOTOS, REGIONS, SAID, SOURCES, LibraryTables, one_of
 from saywhere.provenance import sha256_of
 from saywhere.vision import photo_reader
 
@@ -62,12 +62,14 @@ def update(
     reader: str = photo_reader.__name__,
     opens: str = "",
     retry_failed: bool = False,
+    break_lock: bool = False,
     progress: Progress | None = None,
 ) -> Updated:
     """Bring a library up to its folder of photos; the first time it is made.
 
     narratives: files of recorded narratives to take in; those taken in before stay until their file is gone. folder: of
-    the tables, if not within `root`. engine: where photos are looked at. Killed at any time, the next call goes on.
+    the tables, if not within `root`, or a URL of object storage; break_lock: a writer there that was killed on another
+    machine does not write any more. engine: where photos are looked at. Killed at any time, the next call goes on.
     timeout_s: a photo that takes longer to read is kept with that reason, and so is one that crashes what reads it, or
     over which workers die; retry_failed: all of them are tried again, for reasons that pass. reader: the module that
     reads photos. opens: what other processes open the model by, that is open here; its name by default.
@@ -75,12 +77,11 @@ def update(
     if not Path(root).is_dir():
         raise InvalidFile(root, "is not a folder of photos")
     seer = open_seeing(model) if isinstance(model, str) else model
-    home = tables_folder(root, folder)
-    home.mkdir(parents=True, exist_ok=True)
-    with _only_writer(home):
+    place = tables_place(root, folder)
+    with place.only_writer(break_lock=break_lock) as still_mine:
         eyes: Any = seer.eyes
-        begin(home, About(seer.name, eyes.fingerprint, seer.eyes.size))
-        tables = LibraryTables(home, seer.eyes.size, create=True)
+        begin(place, About(seer.name, eyes.fingerprint, seer.eyes.size))
+        tables = LibraryTables(place, seer.eyes.size, create=True, still_mine=still_mine)
         tables.recover()
         writer = _Writer(tables, Path(root), seer, progress)
         own = seer if engine is None or isinstance(engine, OneProcess) else None
@@ -90,17 +91,6 @@ def update(
         done = replace(done, **writer.narratives([Path(path) for path in narratives]))
         order_vectors(tables, progress)
         return replace(done, failed=tables[PHOTOS].count_rows("error is not null"))
-
-
-@contextmanager
-def _only_writer(folder: Path) -> Iterator[None]:
-    filelock = require("filelock", needed_for="a library of photographs", extra="search")
-    try:
-        # The system lets go of it when a process ends, however it ends.
-        with filelock.FileLock(str(folder / "writer.lock"), timeout=0):
-            yield
-    except filelock.Timeout as error:
-        raise InvalidFile(folder, "is being written by another process", "wait for it; reading is possible") from error
 
 
 @dataclass(frozen=True)
@@ -240,7 +230,7 @@ def order_vectors(tables: LibraryTables, progress: Progress | None = None) -> No
         table, rows = tables[name], tables[name].count_rows()
         if progress is not None:
             progress(f"ordering {name}", 0, rows)
-        with working(tables.folder):
+        with working(tables.place):
             before = [index.name for index in table.list_indices()]
             if rows >= max(_INDEXED_FROM, _GROWN * max(map(_made_of, before), default=0)):
                 cells = kind(distance_type="cosine", num_partitions=rows // _PER_CELL)

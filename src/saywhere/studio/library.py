@@ -142,9 +142,9 @@ class PhotoLibrary:
         return self.root / name
 
     def _begun(self) -> bool:
-        from saywhere.index.library import is_library, tables_folder
+        from saywhere.index.library import is_library, tables_place
 
-        return is_library(tables_folder(self.root, self._tables))
+        return is_library(tables_place(self.root, self._tables))
 
     def _lack(self) -> tuple[str, str]:
         """Why photos cannot be searched, and what to do; empty if they can."""
