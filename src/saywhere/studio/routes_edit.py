@@ -15,7 +15,8 @@ VersionPath = Annotated[int, Path(ge=1, le=10**9, description="The version's num
 
 
 class VersionReply(Reply):
-    """version: from 1. changed: when it was made. words, strokes, points: how many. timed_by: as in a narrative."""
+    """version: from 1. changed: when it was made. words, strokes, points: how many. timed_by, language: as in a
+    narrative."""
 
     version: int
     changed: str
@@ -24,6 +25,7 @@ class VersionReply(Reply):
     strokes: int
     points: int
     timed_by: str | None
+    language: str | None
 
 
 class VersionsReply(Reply):
@@ -59,4 +61,5 @@ def _summary(record: dict[str, Any]) -> VersionReply:
         strokes=len(record["trace"]["starts"]),
         points=len(record["trace"]["points"]),
         timed_by=record["timed_by"],
+        language=record.get("language"),
     )

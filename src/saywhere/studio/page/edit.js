@@ -3,9 +3,10 @@
 import * as api from "./api.js";
 import { button, clock, counted, h } from "./dom.js";
 import * as edits from "./edits.js";
+import { LanguageField } from "./languages.js";
 import { doubtful, strokes } from "./narrative.js";
 import { announce, busy, problem, toast } from "./notices.js";
-import { delayed, joined, redrawn, retimed, reworded, said, shifted, without } from "./revise.js";
+import { delayed, joined, redrawn, retimed, reworded, said, shifted, spread, without } from "./revise.js";
 import { LiveLine } from "./stage.js";
 import { Timeline } from "./timeline.js";
 
@@ -18,7 +19,7 @@ export class Edit {
     Object.assign(this, { app, player, narrative, done });
     this.audio = narrative.audio ? api.audioAddress(narrative.id) : "";
     const words = narrative.words.map((word, i) => ({ ...word, heard: word, box: narrative.boxes?.[i] ?? null }));
-    this.state = { text: narrative.text, words, lines: strokes(narrative.trace), timed_by: narrative.timed_by };
+    this.state = { text: narrative.text, words, lines: strokes(narrative.trace), timed_by: narrative.timed_by, language: narrative.language ?? "" };
     [this.past, this.future, this.chosen, this.tool, this.last] = [[], [], null, "", ""];
     this.lines = app.stage.layer("editing");
     this.timeline = new Timeline({
@@ -32,6 +33,7 @@ export class Edit {
   build() {
     this.text = h("textarea", { id: "edited", rows: 5, spellcheck: "true", dir: "auto", oninput: () => this.retype() });
     this.text.value = this.state.text;
+    this.language = new LanguageField("edited-language", this.state.language, [this.text], this.narrative.audio, () => this.change({ ...this.state, language: this.language.tag }, "language"));
     this.details = h("div", { class: "details" });
     this.undoButton = button("", { kind: "icon", icon: "undo", label: "Undo", "aria-keyshortcuts": "Control+Z", onclick: () => this.undo() });
     this.redoButton = button("", { kind: "icon", icon: "redo", label: "Redo", "aria-keyshortcuts": "Control+Shift+Z", onclick: () => this.redo() });
@@ -41,7 +43,7 @@ export class Edit {
     this.parts = [
       h("h2", {}, "Edit"),
       h("p", { class: "lead" }, "Correct the words, drag them to when they were said, draw strokes anew. Earlier versions stay."),
-      h("div", { class: "fields" }, h("label", { for: "edited" }, "Transcript"), this.text),
+      h("div", { class: "fields" }, h("label", { for: "edited" }, "Transcript"), this.text, this.language.element),
       this.details, this.facts,
       h("div", { class: "row" }, this.saveButton, button("Close", { kind: "quiet", onclick: () => this.done(null) }), this.undoButton, this.redoButton),
       this.aside,
@@ -55,8 +57,8 @@ export class Edit {
     this.player.watch = (time, end) => this.timeline.at(time, end);
     const found = await edits.kept(this.narrative.id).catch(() => undefined);
     if (!found || this.past.length) return;
-    this.change(found.state, "");
-    this.text.value = this.state.text;
+    this.change({ language: "", ...found.state }, "");
+    this.fill();
     const stale = found.version !== this.narrative.version;
     toast("Your changes are back.", { hint: stale ? "The narrative was changed since; saving puts yours on top." : "They had not been saved.", action: ["Drop them", () => this.undo()] });
   }
@@ -94,9 +96,14 @@ export class Edit {
     to.push(this.state);
     this.state = from.pop();
     this.last = "";
-    this.text.value = this.state.text;
+    this.fill();
     this.show();
     this.keep();
+  }
+
+  fill() {
+    this.text.value = this.state.text;
+    this.language.set(this.state.language);
   }
 
   async keep() {
@@ -111,6 +118,12 @@ export class Edit {
 
   retype() {
     this.change({ ...this.state, text: this.text.value, words: reworded(this.state.words, this.text.value) }, "text");
+  }
+
+  /** Words without times lie over the whole narrative, to be dragged to where they are. */
+  spreadWords() {
+    this.change({ ...this.state, words: spread(this.state.text, ...this.player.span), timed_by: "even" }, "");
+    this.timeline.wordMarks[0].focus();
   }
 
   time(i, start, end, done) {
@@ -144,17 +157,17 @@ export class Edit {
   }
 
   show() {
-    const { text, lines } = this.state, words = said(this.state.words), unsure = words.filter(doubtful).length;
+    const { text, lines, language } = this.state, words = said(this.state.words), unsure = words.filter(doubtful).length;
     if (this.chosen && !(this.chosen.kind === "word" ? words : lines)[this.chosen.i]) this.chosen = null;
     const time = this.player.time ?? 0;
-    this.player.load({ text, words, trace: joined(lines), boxes: this.boxes() }, { audio: this.audio });
+    this.player.load({ text, language, words, trace: joined(lines), boxes: this.boxes() }, { audio: this.audio });
     this.player.time = Math.min(time, this.player.span[1]);
     this.timeline.show({ words, lines, end: this.player.span[1], chosen: this.chosen });
     this.player.tell();
     this.undoButton.disabled = !this.past.length;
     this.redoButton.disabled = !this.future.length;
     this.facts.textContent = [counted(words.length, "timed word"), counted(lines.length, "stroke"), unsure ? `${unsure} of doubtful time, dotted` : "", this.changed ? "not saved" : ""].filter(Boolean).join(" · ");
-    this.details.replaceChildren(...(this.chosen ? this.about() : [h("p", { class: "hint" }, "Choose a word or a stroke below the photo.")]));
+    this.details.replaceChildren(...(this.chosen ? this.about() : this.unchosen()));
     if (this.chosen?.kind === "word") this.player.light(this.chosen.i);
     this.mark();
     this.setHand();
@@ -166,6 +179,11 @@ export class Edit {
     if (this.chosen?.kind !== "stroke") return;
     const line = new LiveLine(this.app.stage, this.lines);
     for (const [x, y] of this.state.lines[this.chosen.i]) line.add([x, y]);
+  }
+
+  unchosen() {
+    if (this.state.words.length || !this.state.text.trim()) return [h("p", { class: "hint" }, "Choose a word or a stroke below the photo.")];
+    return [h("p", { class: "hint" }, "The words have no times. Spread them evenly to begin with, then drag each to when it was said."), h("div", { class: "row" }, button("Spread the words", { kind: "quiet small", onclick: () => this.spreadWords() }))];
   }
 
   boxes() {
@@ -229,9 +247,9 @@ export class Edit {
   // In the end.
 
   asNarrative(version) {
-    const { id, photo, annotator, keys, typed, origin, created } = this.narrative;
-    const { text, words, lines, timed_by } = this.state;
-    return { id, photo, annotator, keys, typed: typed ?? null, origin, created, text, words: said(words), trace: joined(lines), timed_by: words.length ? timed_by : null, boxes: this.boxes(), version };
+    const { id, photo, annotator, keys, typed, origin, created, source } = this.narrative;
+    const { text, words, lines, timed_by, language } = this.state;
+    return { id, photo, annotator, keys, typed: typed ?? null, origin, created, text, language: language || null, source: source ?? null, words: said(words), trace: joined(lines), timed_by: words.length ? timed_by : null, boxes: this.boxes(), version };
   }
 
   /** over: save even if somebody else changed it meanwhile; what they wrote is an earlier version then. */

@@ -71,6 +71,15 @@ function place(found, texts, old, next) {
   }
 }
 
+/** The words of a text, each as long as its letters, over a time that is at least as long as they usually take. */
+export function spread(text, start, to) {
+  const texts = text.split(/\s+/).filter(Boolean), found = [], from = Math.max(0, start);
+  const until = Math.max(to, from + USUAL_S * texts.length);
+  if (texts.length === 1) return [{ text: texts[0], start_s: from, end_s: until, box: null }];
+  place(found, texts, [{ start_s: from, end_s: until }]);
+  return found;
+}
+
 /** Room for n more words. Where there is none, the word before gives half of its own. */
 function gap(found, n, next) {
   const last = found[found.length - 1];

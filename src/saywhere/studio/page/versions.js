@@ -2,6 +2,7 @@
 
 import { asked, at, Refused } from "./api.js";
 import { button, counted, h } from "./dom.js";
+import { nameOf, spoken } from "./languages.js";
 import { busy, problem, toast } from "./notices.js";
 
 const BY = { audio: "times from the voice", keys: "times from the keys", even: "times spread evenly", hand: "times set by hand" };
@@ -33,8 +34,8 @@ export function earlierVersions(narrative, see, restored) {
   };
   const item = (one) => h("li", {},
     h("p", {}, h("strong", {}, `Version ${one.version}`),
-      h("small", {}, [new Date(one.changed).toLocaleString([], { dateStyle: "medium", timeStyle: "short" }), counted(one.words, "timed word"), counted(one.strokes, "stroke"), BY[one.timed_by]].filter(Boolean).join(" · ")),
-      h("span", { class: "excerpt", dir: "auto" }, one.text || "without words")),
+      h("small", {}, [new Date(one.changed).toLocaleString([], { dateStyle: "medium", timeStyle: "short" }), counted(one.words, "timed word"), counted(one.strokes, "stroke"), BY[one.timed_by], one.language && nameOf(one.language)].filter(Boolean).join(" · ")),
+      spoken(h("span", { class: "excerpt", dir: "auto" }, one.text || "without words"), one.language)),
     h("div", { class: "row" },
       button("See", { kind: "quiet small", label: `See version ${one.version}`, onclick: () => show(one.version) }),
       button("Restore", { kind: "quiet small", label: `Restore version ${one.version}`, onclick: () => restore(one.version) })));
