@@ -14,12 +14,16 @@ const HOW = "move with the arrow keys, Shift for longer steps; Space puts the pe
 const control = (event) => event.ctrlKey || event.metaKey;
 
 export class Edit {
-  /** done(saved): called in the end, with the narrative as it is now, or null if nothing was changed. */
-  constructor(app, player, narrative, done) {
-    Object.assign(this, { app, player, narrative, done });
-    this.audio = narrative.audio ? api.audioAddress(narrative.id) : "";
-    const words = narrative.words.map((word, i) => ({ ...word, heard: word, box: narrative.boxes?.[i] ?? null }));
-    this.state = { text: narrative.text, words, lines: strokes(narrative.trace), timed_by: narrative.timed_by, language: narrative.language ?? "" };
+  /**
+   * done(saved): called in the end, with the narrative as it is now, or null if nothing was changed. kept: where it is;
+   * picture: what people draw on; frames: those of a video.
+   */
+  constructor(app, player, narrative, done, { kept = api, picture = "photo", frames = null } = {}) {
+    Object.assign(this, { app, player, narrative, done, kept, picture, frames });
+    this.audio = narrative.audio ? kept.audioAddress(narrative.id) : "";
+    const places = this.places(narrative);
+    const words = narrative.words.map((word, i) => ({ ...word, heard: word, box: places?.[i] ?? null }));
+    this.state = { text: narrative.text, words, lines: this.drawn(narrative), timed_by: narrative.timed_by, language: narrative.language ?? "" };
     [this.past, this.future, this.chosen, this.tool, this.last] = [[], [], null, "", ""];
     this.lines = app.stage.layer("editing");
     this.timeline = new Timeline({
@@ -30,10 +34,16 @@ export class Edit {
     this.build();
   }
 
+  /** Its strokes, as they are edited. */
+  drawn(narrative) { return strokes(narrative.trace); }
+
+  /** Boxes of words that are not simply where the pointer was. */
+  places(narrative) { return narrative.boxes; }
+
   build() {
     this.text = h("textarea", { id: "edited", rows: 5, spellcheck: "true", dir: "auto", oninput: () => this.retype() });
     this.text.value = this.state.text;
-    this.language = new LanguageField("edited-language", this.state.language, [this.text], this.narrative.audio, () => this.change({ ...this.state, language: this.language.tag }, "language"));
+    this.language = new LanguageField("edited-language", this.state.language, [this.text], null, () => this.change({ ...this.state, language: this.language.tag }, "language"));
     this.details = h("div", { class: "details" });
     this.undoButton = button("", { kind: "icon", icon: "undo", label: "Undo", "aria-keyshortcuts": "Control+Z", onclick: () => this.undo() });
     this.redoButton = button("", { kind: "icon", icon: "redo", label: "Redo", "aria-keyshortcuts": "Control+Shift+Z", onclick: () => this.redo() });
@@ -157,20 +167,30 @@ export class Edit {
   }
 
   show() {
-    const { text, lines, language } = this.state, words = said(this.state.words), unsure = words.filter(doubtful).length;
+    const { lines } = this.state, words = said(this.state.words), unsure = words.filter(doubtful).length;
     if (this.chosen && !(this.chosen.kind === "word" ? words : lines)[this.chosen.i]) this.chosen = null;
     const time = this.player.time ?? 0;
-    this.player.load({ text, language, words, trace: joined(lines), boxes: this.boxes() }, { audio: this.audio });
+    this.player.load(this.shown(), { audio: this.audio });
     this.player.time = Math.min(time, this.player.span[1]);
     this.timeline.show({ words, lines, end: this.player.span[1], chosen: this.chosen });
     this.player.tell();
     this.undoButton.disabled = !this.past.length;
     this.redoButton.disabled = !this.future.length;
     this.facts.textContent = [counted(words.length, "timed word"), counted(lines.length, "stroke"), unsure ? `${unsure} of doubtful time, dotted` : "", this.changed ? "not saved" : ""].filter(Boolean).join(" · ");
-    this.details.replaceChildren(...(this.chosen ? this.about() : this.unchosen()));
+    this.detail();
     if (this.chosen?.kind === "word") this.player.light(this.chosen.i);
     this.mark();
     this.setHand();
+  }
+
+  /** What is replayed. */
+  shown() {
+    const { text, language, lines, words } = this.state;
+    return { text, language, words: said(words), trace: joined(lines), boxes: this.boxes() };
+  }
+
+  detail() {
+    this.details.replaceChildren(...(this.chosen ? this.about() : this.unchosen()));
   }
 
   /** The chosen stroke stands out. */
@@ -182,7 +202,7 @@ export class Edit {
   }
 
   unchosen() {
-    if (this.state.words.length || !this.state.text.trim()) return [h("p", { class: "hint" }, "Choose a word or a stroke below the photo.")];
+    if (this.state.words.length || !this.state.text.trim()) return [h("p", { class: "hint" }, `Choose a word or a stroke below the ${this.picture}.`)];
     return [h("p", { class: "hint" }, "The words have no times. Spread them evenly to begin with, then drag each to when it was said."), h("div", { class: "row" }, button("Spread the words", { kind: "quiet small", onclick: () => this.spreadWords() }))];
   }
 
@@ -197,7 +217,6 @@ export class Edit {
       const input = h("input", { id, type: "number", step: "0.05", min: "0", value: value.toFixed(3), disabled: fixed, onchange: () => { if (input.value !== "" && Number.isFinite(input.valueAsNumber)) set(input.valueAsNumber); else input.value = value.toFixed(3); } });
       return h("div", {}, h("label", { for: id }, label), input);
     };
-    const tool = (name, text) => button(text, { kind: "quiet small", "aria-pressed": String(this.tool === name), onclick: () => this.take(name) });
     const times = word
       ? [field("from", "From, s", from, (value) => this.time(i, value, Math.max(value, to), true)), field("to", "To, s", to, (value) => this.time(i, from, value, true))]
       : [field("from", "From, s", from, (value) => this.delay(i, value, true)), field("to", "To, s", to, () => {}, true)];
@@ -205,17 +224,27 @@ export class Edit {
       h("h3", {}, word ? `“${this.state.words[i].text}”` : `Stroke ${i + 1}`),
       h("div", { class: "times" }, times),
       word && doubtful(said(this.state.words)[i]) ? h("p", { class: "hint" }, "The time of this word is doubtful: hear it, and move it if it is wrong.") : null,
-      h("div", { class: "row" }, tool("draw", word ? "Draw where it is" : "Draw it anew"), word ? null : tool("move", "Move it"),
-        button(word ? "No stroke here" : "Delete stroke", { kind: "quiet small", onclick: () => this.erase() })),
-      this.tool ? h("p", { class: "hint" }, this.tool === "draw" ? `Draw on the photo. It takes the place of what was drawn from ${clock(from)} to ${clock(to)}.` : "Drag on the photo.") : null,
+      h("div", { class: "row" }, this.tools()),
+      this.tool ? h("p", { class: "hint" }, this.tool === "draw" ? `Draw on the ${this.picture}. It takes the place of what was drawn from ${clock(from)} to ${clock(to)}.` : `Drag on the ${this.picture}.`) : null,
     ].filter(Boolean);
   }
+
+  /** What can be done with what is chosen. */
+  tools() {
+    const word = this.chosen.kind === "word";
+    const tool = (name, text) => button(text, { kind: "quiet small", "aria-pressed": String(this.tool === name), onclick: () => this.take(name) });
+    return [tool("draw", word ? "Draw where it is" : "Draw it anew"), word ? null : tool("move", "Move it"), button(word ? "No stroke here" : "Delete stroke", { kind: "quiet small", onclick: () => this.erase() })];
+  }
+
+  /** A point that the hand draws. */
+  point(x, y, t) { return [x, y, t]; }
 
   take(tool) {
     this.tool = this.tool === tool ? "" : tool;
     this.show();
+    if (this.tool) this.app.stage.element.scrollIntoView({ block: "nearest" }); // On a phone it may be far above.
     if (this.tool && this.app.stage.pad.matches(":focus-visible")) this.app.stage.showCursor();
-    announce(this.tool ? "Draw on the photo" : "");
+    announce(this.tool ? `Draw on the ${this.picture}` : "");
   }
 
   erase() {
@@ -227,7 +256,7 @@ export class Edit {
     const { stage } = this.app;
     if (!this.tool) { stage.setHand(null); return; }
     let drawn = [], live = null;
-    const add = (x, y, t) => { live?.add([x, y]); drawn.push([x, y, t]); };
+    const add = (x, y, t) => { live?.add([x, y]); drawn.push(this.point(x, y, t)); };
     stage.setHand({
       name: this.tool === "draw" ? "Drawing" : "Moving", how: HOW,
       down: (x, y, t) => { drawn = []; if (this.tool === "draw") live = new LiveLine(stage, this.lines); add(x, y, t); },
@@ -247,9 +276,14 @@ export class Edit {
   // In the end.
 
   asNarrative(version) {
-    const { id, photo, annotator, keys, typed, origin, created, source } = this.narrative;
+    return { ...this.told(version), photo: this.narrative.photo, boxes: this.boxes() };
+  }
+
+  /** All that it says, whatever it is about. */
+  told(version) {
+    const { id, annotator, keys, typed, origin, created, source } = this.narrative;
     const { text, words, lines, timed_by, language } = this.state;
-    return { id, photo, annotator, keys, typed: typed ?? null, origin, created, text, language: language || null, source: source ?? null, words: said(words), trace: joined(lines), timed_by: words.length ? timed_by : null, boxes: this.boxes(), version };
+    return { id, annotator, keys, typed: typed ?? null, origin, created, text, language: language || null, source: source ?? null, words: said(words), trace: joined(lines), timed_by: words.length ? timed_by : null, version };
   }
 
   /** over: save even if somebody else changed it meanwhile; what they wrote is an earlier version then. */
@@ -258,7 +292,7 @@ export class Edit {
     this.saveButton.disabled = true;
     this.aside.replaceChildren(busy("Saving …"));
     try {
-      const saved = await api.putNarrative(this.asNarrative(over ? null : this.narrative.version));
+      const saved = await this.kept.putNarrative(this.asNarrative(over ? null : this.narrative.version));
       await edits.forget(this.narrative.id).catch(() => {});
       announce("Saved");
       this.past = [];

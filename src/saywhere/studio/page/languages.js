@@ -23,8 +23,9 @@ export function spoken(element, tag) {
   return element;
 }
 
-/** What words in a language get. voiced: whether there is a recording. */
+/** What words in a language get. voiced: whether there is a recording; null where that is settled. */
 export function whatWordsGet(tag, voiced) {
+  if (voiced === null) return "";
   if (!voiced) return "Without a voice, words get their times from the keys, in any language.";
   if (!tag) return "Words are looked for in the voice as if it spoke English; those of another language get no times from it.";
   if (isAligned(tag)) return "Words get their times from the voice.";

@@ -3,7 +3,7 @@
 import * as api from "./api.js";
 import { button, h } from "./dom.js";
 import { exportMenu } from "./exports.js";
-import { canBeTimed, LanguageField, whatWordsGet } from "./languages.js";
+import { canBeTimed, LanguageField } from "./languages.js";
 import { doubtful } from "./narrative.js";
 import { busy, problem } from "./notices.js";
 
@@ -35,7 +35,7 @@ export class Saved {
 
   async begin() {
     if (this.saved.text.trim() && canBeTimed(this.saved)) await this.align();
-    else if (this.saved.text.trim()) this.aside.replaceChildren(h("p", { class: "hint" }, this.saved.audio ? whatWordsGet(this.saved.language, true) : "Nothing tells when the words were said: there is no voice, and nothing was typed."));
+    else if (this.saved.text.trim()) this.aside.replaceChildren(...(this.saved.audio ? [] : [h("p", { class: "hint" }, "Nothing tells when the words were said: there is no voice, and nothing was typed.")])); // Of a voice, the language tells.
     else this.aside.replaceChildren(h("p", { class: "hint" }, "Without a transcript there are no words to time yet. Write it below, and press Align words."));
   }
 

@@ -7,8 +7,8 @@ import { busy, problem, toast } from "./notices.js";
 
 const BY = { audio: "times from the voice", keys: "times from the keys", even: "times spread evenly", hand: "times set by hand" };
 
-/** see(narrative): show a version. restored(narrative): it is the newest now. */
-export function earlierVersions(narrative, see, restored) {
+/** see(narrative): show a version. restored(narrative): it is the newest now. place: of the API, where it is kept. */
+export function earlierVersions(narrative, see, restored, place = "narratives") {
   const list = h("ol", { class: "list" });
   const state = h("div", {});
   const element = h("details", { class: "why versions" }, h("summary", {}, `Earlier versions: ${narrative.version - 1}`), state, list);
@@ -23,11 +23,11 @@ export function earlierVersions(narrative, see, restored) {
     }
   };
   const show = async (number) => {
-    const found = await tried(() => asked("GET", at("narratives", narrative.id, "versions", String(number))));
+    const found = await tried(() => asked("GET", at(place, narrative.id, "versions", String(number))));
     if (found) see(found);
   };
   const restore = async (number) => {
-    const found = await tried(() => asked("POST", at("narratives", narrative.id, "versions", String(number), "restore"), { json: {} }));
+    const found = await tried(() => asked("POST", at(place, narrative.id, "versions", String(number), "restore"), { json: {} }));
     if (!found) return;
     toast(`Version ${number} is the newest again.`, { hint: "What was there before is among the earlier versions." });
     restored(found);
@@ -43,7 +43,7 @@ export function earlierVersions(narrative, see, restored) {
   element.addEventListener("toggle", async () => {
     if (!element.open || list.children.length) return;
     state.replaceChildren(busy("Fetching versions …"));
-    const found = await tried(() => asked("GET", at("narratives", narrative.id, "versions")));
+    const found = await tried(() => asked("GET", at(place, narrative.id, "versions")));
     if (!found) return;
     state.replaceChildren();
     list.replaceChildren(...found.versions.slice(1).map(item));
