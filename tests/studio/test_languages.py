@@ -102,7 +102,9 @@ def test_a_narrative_that_was_imported_before_languages_were_noted_is_known_agai
     assert len(client.get("/api/narratives").json()["narratives"]) == 1
 
 
-def test_what_is_told_of_a_video_has_a_language_too(client: TestClient, tmp_path: Path) -> None:
+def test_what_is_told_of_a_video_has_a_language_too(
+    client: TestClient, open_studio: Callable[..., TestClient], tmp_path: Path
+) -> None:
     footage = brought(client)
     reply = client.post("/api/video-narratives", json=told_of_film(footage, language="de"))
     assert reply.json()["language"] == "de"
@@ -111,6 +113,8 @@ def test_what_is_told_of_a_video_has_a_language_too(client: TestClient, tmp_path
     [video] = read(path)
     assert isinstance(video, VideoNarrative)
     assert video.actors[0].narrative.language == "de"
+    elsewhere = open_studio(videos=path, folder="other")
+    assert elsewhere.get("/api/videos/0").json()["actors"][0]["language"] == "de"
 
 
 def test_only_the_voice_of_an_aligned_language_is_listened_to(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

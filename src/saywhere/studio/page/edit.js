@@ -67,7 +67,7 @@ export class Edit {
     this.player.watch = (time, end) => this.timeline.at(time, end);
     const found = await edits.kept(this.narrative.id).catch(() => undefined);
     if (!found || this.past.length) return;
-    this.change({ language: "", ...found.state }, "");
+    this.change({ ...this.state, ...found.state }, ""); // What an earlier page did not know stays as it is.
     this.fill();
     const stale = found.version !== this.narrative.version;
     toast("Your changes are back.", { hint: stale ? "The narrative was changed since; saving puts yours on top." : "They had not been saved.", action: ["Drop them", () => this.undo()] });
