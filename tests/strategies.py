@@ -42,6 +42,7 @@ def narratives(draw: st.DrawFn) -> Narrative:
         dataset_id=draw(st.sampled_from(["", "mscoco_val2017", "open_images"])),
         annotator_id=draw(st.sampled_from(["", "7", "123"])),
         audio=draw(st.sampled_from(["", "a/b.ogg"])),
+        language=draw(st.sampled_from(["", "", "de", "pt-BR"])),
     )
 
 

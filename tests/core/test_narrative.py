@@ -35,3 +35,9 @@ def test_the_end_is_when_voice_and_pointer_are_done() -> None:
     assert Narrative("7", utterances=said).end_s == 2
     assert Narrative("7", utterances=said, trace=Trace([(0, 0, 5)])).end_s == 5
     assert Narrative("7").end_s == 0
+
+
+@pytest.mark.parametrize("tag", ["e", "en_GB", "German, I think", "en-", "x" * 36, "de\n"])
+def test_what_is_no_tag_of_a_language_is_refused(tag: str) -> None:
+    with pytest.raises(InvalidValue, match="language"):
+        Narrative("7", language=tag)

@@ -58,6 +58,17 @@ def test_what_is_written_is_read_and_the_same_bytes_come_of_the_same_values(
     assert (tmp_path / "a.json").read_bytes() == (tmp_path / "b.json").read_bytes()
 
 
+def test_the_language_that_the_studio_notes_is_read_and_what_is_no_tag_is_named(tmp_path: Path) -> None:
+    captions = [{"id": i, "image_id": 1, "caption": "ein Haus", "language": tag} for i, tag in enumerate(("de", "?"))]
+    path = tmp_path / "captions.json"
+    path.write_text(json.dumps({"annotations": captions}), encoding="utf-8")
+    found, bad = coco_captions.read(path)
+    assert isinstance(found, CaptionRecord)
+    assert found.language == "de"
+    assert isinstance(bad, InvalidRecord)
+    assert "language" in bad.reason
+
+
 def test_a_caption_of_an_image_that_is_not_listed_is_read_with_its_size_unknown(tmp_path: Path) -> None:
     path = write(tmp_path / "c.json", annotations=[{"id": 1, "image_id": 9, "caption": "a cat"}])
     assert list(coco_captions.read(path)) == [CaptionRecord(9, 1, "a cat", "", None, None)]

@@ -132,6 +132,8 @@ def test_raw_records_are_typed_and_have_no_arrays(tmp_path: Path) -> None:
         ({"voice_recording": None}, {"audio": ""}),
         ({"dataset_id": 7}, {"dataset_id": "7"}),
         ({"origin": "mitr"}, {"origin": "mitr"}),
+        ({"language": "pt-BR"}, {"language": "pt-BR"}),
+        ({"language": None}, {"language": ""}),
         ({"extra": {"a": [1, {"b": None}]}, "more": "x"}, {}),
     ],
 )
@@ -334,10 +336,12 @@ def test_what_is_written_is_read_back_equal(
 
 
 def test_all_official_keys_are_written_and_ours_only_when_needed(tmp_path: Path) -> None:
-    write(tmp_path / "out.jsonl", [Narrative("1"), Narrative("1", origin="mitr")])
-    human, machine = (json.loads(line) for line in (tmp_path / "out.jsonl").read_bytes().splitlines())
+    told = [Narrative("1", language="en-GB"), Narrative("1", origin="mitr"), Narrative("1", language="de")]
+    write(tmp_path / "out.jsonl", told)
+    human, machine, german = (json.loads(line) for line in (tmp_path / "out.jsonl").read_bytes().splitlines())
     assert list(human) == list(RECORD)
     assert list(machine) == [*RECORD, "origin"]
+    assert (list(german), german["language"]) == ([*RECORD, "language"], "de")
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -230,6 +231,17 @@ def test_what_is_written_is_read_back_as_the_same_value(tmp_path: Path) -> None:
     cat = ACTOR | {"traces": [ACTOR["traces"][0], ACTOR["traces"][2]]}
     cat["traces_start_time_ms_since_epoch"] = START_MS - 100
     assert official["actor_narratives"] == [cat]
+
+
+def test_the_language_of_an_actor_is_kept_and_english_is_not_written(tmp_path: Path) -> None:
+    video = only(read_bytes(tmp_path, GOOD))
+    [cat] = video.actors
+    for tag, written in (("de", "de"), ("en", None)):
+        told = replace(video, actors=(replace(cat, narrative=replace(cat.narrative, language=tag)),))
+        write(tmp_path / "told.jsonl", [told])
+        [raw] = json.loads((tmp_path / "told.jsonl").read_bytes())["actor_narratives"]
+        assert raw.get("language") == written
+        assert only(read(tmp_path / "told.jsonl")).actors[0].narrative.language == (written or "")
 
 
 def test_real_records_are_written_as_they_were(shared: Callable[[str], Path], tmp_path: Path) -> None:

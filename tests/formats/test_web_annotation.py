@@ -89,7 +89,8 @@ def test_every_page_has_what_the_standard_demands(
     assert len(content["items"]) == len(written)
     for item, narrative in zip(content["items"], written, strict=True):
         assert (item["type"], item["motivation"]) == ("Annotation", "describing")
-        assert {"type": "TextualBody", "value": narrative.caption, "language": "en"}.items() <= item["body"][0].items()
+        said = {"type": "TextualBody", "value": narrative.caption, "language": narrative.language or "en"}
+        assert said.items() <= item["body"][0].items()
         assert len(item["target"]) >= 1
         for target in item["target"]:
             check_target(target)
@@ -207,7 +208,7 @@ def same(one: Any, other: Any) -> bool:
 def test_what_is_written_is_read_again(told: list[Narrative]) -> None:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "page.jsonld"
-        write(path, told)
+        write(path, told, language="")
         found = list(read(path))
     assert len(found) == len(told)
     for one, before in zip(found, told, strict=True):
@@ -247,6 +248,18 @@ def test_annotations_of_other_programs_are_read(
     assert (found.narrative.origin, found.narrative.annotator_id) == (HUMAN, "Ada")
     assert found.box_xyxy == (None if box is None else pytest.approx(box))
     assert found.in_pixels == in_pixels
+
+
+@pytest.mark.parametrize(
+    ("language", "known"),
+    [("pt-BR", "pt-BR"), (["de"], "de"), (["de", "fr"], ""), ("German, I think", ""), (7, ""), (None, "")],
+)
+def test_the_language_of_a_text_is_read_where_it_is_one_tag(language: Any, known: str, tmp_path: Path) -> None:
+    path = tmp_path / "one.json"
+    path.write_text(json.dumps(FOREIGN | {"body": {"value": "ein Becher", "language": language}}))
+    (found,) = read(path)
+    assert isinstance(found, Narrative)
+    assert found.language == known
 
 
 @pytest.mark.parametrize(

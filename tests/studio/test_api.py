@@ -289,6 +289,8 @@ def test_the_page_is_served_packed(client: TestClient) -> None:
     [
         ({"text": "x" * 20_001}, "text is too long: at most 20,000 characters"),
         ({"annotator": 5}, "annotator is not text"),
+        ({"origin": ""}, "origin is empty"),
+        ({"words": [{"text": "", "start_s": 0, "end_s": 1}]}, "words 0, text is empty"),
         ({"colour": "red"}, "colour is not known here"),
         (
             {"keys": [{"t": 1, "text_length": 1}, {"t": -1, "text_length": 2}]},

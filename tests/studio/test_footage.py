@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -156,6 +157,26 @@ def test_the_export_is_video_localized_narratives_as_they_were_told(client: Test
     assert cat.word_spans == ((0, 1), (2, 6))
     assert np.allclose(cat.narrative.trace.points, TRACE["points"], atol=1e-6)
     assert cat.recording_start_ms == 1767323045006
+
+
+def test_what_is_told_is_changed_with_history_and_the_zip_has_every_version(client: TestClient) -> None:
+    first = client.post("/api/video-narratives", json=told(brought(client))).json()
+    address = f"/api/video-narratives/{first['id']}"
+    moved = client.put(address, json=first | {"stroke_frames": [0, 0], "actor": "Tom"}).json()
+    assert (moved["version"], moved["stroke_frames"], moved["word_frames"]) == (2, [0, 0], [0, 0])
+    late = client.put(address, json=first | {"actor": "Mine"})  # Made from the first version, too.
+    assert refusal(late, 409)["code"] == "changed_meanwhile"
+    listed = client.get(f"{address}/versions").json()["versions"]
+    assert [(one["version"], one["strokes"], one["words"]) for one in listed] == [(2, 2, 2), (1, 2, 2)]
+    assert client.get(f"{address}/versions/1").json() == first
+    refusal(client.get(f"{address}/versions/3"), 404)
+    back = client.post(f"{address}/versions/1/restore", json={}).json()
+    assert back == first | {"version": 3, "changed": back["changed"]}
+    with zipfile.ZipFile(io.BytesIO(client.get("/api/export").content)) as packed:
+        versions = [json.loads(line) for line in packed.read("videos/studio.jsonl").splitlines()]
+        assert packed.read("studio.jsonl") == b""
+    assert [(one["version"], one["actor"]) for one in versions] == [(3, "Cat"), (2, "Tom"), (1, "Cat")]
+    refusal(client.get(f"/api/narratives/{first['id']}/versions"), 404)
 
 
 def test_the_zip_holds_all_that_replays_it_elsewhere(

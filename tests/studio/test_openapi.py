@@ -101,6 +101,9 @@ OPERATIONS = [
     "PUT /api/video-narratives/{narrative_id}/audio",
     "GET /api/video-narratives/{narrative_id}/audio",
     "POST /api/video-narratives/{narrative_id}/align",
+    "GET /api/video-narratives/{narrative_id}/versions",
+    "GET /api/video-narratives/{narrative_id}/versions/{version_number}",
+    "POST /api/video-narratives/{narrative_id}/versions/{version_number}/restore",
     "GET /v1/models",
     "POST /v1/chat/completions",
 ]

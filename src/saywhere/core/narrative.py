@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
 from textwrap import shorten
 
@@ -12,6 +13,9 @@ from saywhere.core.words import Utterance, Word, check_order, split_words
 
 HUMAN = "human"
 """The origin of a narrative that a person spoke or wrote."""
+LONGEST_TAG = 35
+"""Characters of a language tag, at most."""
+_TAG = re.compile(r"[A-Za-z]{2,8}(-[A-Za-z0-9]{1,8})*")
 _NO_TRACE = Trace.from_segments([])
 
 
@@ -24,6 +28,7 @@ class Narrative:
     trace: where the speaker pointed; empty if nobody did.
     audio: reference to the recording, as the data set names it; empty if there is none.
     origin: HUMAN, or the name of the model that made it.
+    language: of the words, as a tag of BCP 47 such as "en" or "pt-BR"; empty if unknown.
 
     >>> said = Narrative("139", "a red cup", (Utterance("a red cup", 0, 1),), Trace([(0.1, 0.2, 0.0), (0.3, 0.4, 1.0)]))
     >>> said
@@ -40,12 +45,15 @@ class Narrative:
     annotator_id: str = ""
     audio: str = ""
     origin: str = HUMAN
+    language: str = ""
 
     def __post_init__(self) -> None:
         if not self.image_id:
             raise InvalidValue("narrative", "names no image", "image_id must not be empty")
         object.__setattr__(self, "utterances", tuple(self.utterances))
         check_order(self.utterances)
+        if self.language and not is_language(self.language):
+            raise InvalidValue("language", f"is {self.language[:50]!r}", "give a tag such as en or pt-BR")
 
     def __repr__(self) -> str:
         begins = shorten(self.caption, 60, placeholder=" …")
@@ -81,3 +89,12 @@ class Narrative:
         )
         caption = " ".join(utterance.text for utterance in said)
         return replace(self, caption=caption, utterances=said, trace=self.trace.between(start_s, end_s))
+
+
+def is_language(tag: str) -> bool:
+    """Whether a text is formed like a language tag of BCP 47. Whether there is such a language is not looked up.
+
+    >>> is_language("en"), is_language("pt-BR"), is_language("English, I think")
+    (True, True, False)
+    """
+    return len(tag) <= LONGEST_TAG and _TAG.fullmatch(tag) is not None

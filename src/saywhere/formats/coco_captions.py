@@ -6,8 +6,8 @@
 One value for each annotation, in the file's order. An annotation whose image is not listed is read all the same, its
 file name empty and its size None. Only `annotations` must be there. Bad entries of `images` are reported, too, so that
 the number of values and bad records is that of annotations plus that of bad images. Ids that repeat are kept. Captions
-keep their white space; those of nothing else are bad records. Three keys of an annotation are ours: `annotator`,
-`origin`, and `words` with times and boxes; the Studio writes them, and other programs pass over them.
+keep their white space; those of nothing else are bad records. Four keys of an annotation are ours: `annotator`,
+`origin`, `language`, and `words` with times and boxes; the Studio writes them, and other programs pass over them.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ import msgspec
 
 from saywhere.atomic import write_atomic
 from saywhere.core.errors import InvalidValue
+from saywhere.core.narrative import is_language
 from saywhere.formats._boxes import BoxXywh, check_size
 from saywhere.formats._coco import ImageEntry, annotation_keys, image_entries, read_images
 from saywhere.formats._documents import Id, built, decoded, document, encoded, listed, members
@@ -38,7 +39,7 @@ class CaptionWord(msgspec.Struct, frozen=True, gc=False):
 @dataclass(frozen=True, slots=True)
 class CaptionRecord:
     """One sentence about one image. file_name, width and height (pixels): of the image; empty and None if unknown.
-    annotator, origin, words: empty unless the file says more than COCO does."""
+    annotator, origin, language, words: empty unless the file says more than COCO does."""
 
     image_id: int | str
     caption_id: int | str
@@ -49,10 +50,13 @@ class CaptionRecord:
     annotator: str = ""
     origin: str = ""
     words: tuple[CaptionWord, ...] = ()
+    language: str = ""
 
     def __post_init__(self) -> None:
         if not self.caption.strip():
             raise InvalidValue("the caption", "is empty")
+        if self.language and not is_language(self.language):
+            raise InvalidValue("language", f"is {self.language[:50]!r}", "give a tag such as en or pt-BR")
         if (self.width is None) != (self.height is None):
             raise InvalidValue("the image", "has one side only: width and height are known together or not at all")
         if self.width is not None and self.height is not None:
@@ -66,6 +70,7 @@ class _Annotation(msgspec.Struct, frozen=True, gc=False):
     annotator: str = ""
     origin: str = ""
     words: tuple[CaptionWord, ...] = ()
+    language: str = ""
 
 
 _ANNOTATION = msgspec.json.Decoder(_Annotation)
@@ -88,7 +93,7 @@ def read(path: str | Path) -> Iterator[CaptionRecord | InvalidRecord]:
         image = images.get(entry.image_id, ImageEntry(entry.image_id))
         known = (image.file_name, image.width, image.height)
         return CaptionRecord(
-            entry.image_id, entry.id, entry.caption, *known, entry.annotator, entry.origin, entry.words
+            entry.image_id, entry.id, entry.caption, *known, entry.annotator, entry.origin, entry.words, entry.language
         )
 
     yield from built(annotations, record)

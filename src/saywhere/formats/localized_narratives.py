@@ -10,6 +10,9 @@ The same for all four image sets: Open Images, COCO, Flickr30k and ADE20k. Keys 
     traces           [[{"x", "y", "t"}]], strokes of points: fractions of the image's width and height, seconds
     voice_recording  "coco_val/coco_val_212166_49.ogg"; may be absent
     origin           ours, not official: the model that made the narrative. Written only where that is not a human.
+    language         ours, not official: a tag of BCP 47, such as "de". Written only where it is known and not English,
+                     because the official loader takes no other keys; a record without it is in English, or in a
+                     language that nobody noted.
 
 What becomes of oddities. InvalidRecord, with line and place: not UTF-8, not JSON, a key missing, given twice or of the
 wrong type, numbers that no float holds, an empty image_id, an utterance that ends before it starts, starts of
@@ -68,6 +71,7 @@ class RawNarrative(msgspec.Struct, frozen=True, gc=False, kw_only=True, omit_def
     traces: list[list[RawPoint]]
     voice_recording: str | None = None
     origin: str | None = None
+    language: str | None = None
 
 
 _DECODER = msgspec.json.Decoder(RawNarrative)
@@ -103,7 +107,7 @@ def write(path: str | Path, narratives: Iterable[Narrative]) -> int:
 
     All seven official keys are always there, because the official loader wants them: what is unknown is empty text.
     annotator_id is an integer where it reads like one. A narrative that no human made gets the extra key `origin`,
-    which the official loader does not know.
+    one in another language than English `language`; the official loader knows neither.
     """
     written = 0
     with write_atomic(path) as file:
@@ -133,8 +137,9 @@ def _letters(text: str) -> str:
 
 def _colons(raw: RawNarrative) -> int:
     points, utterances = sum(map(len, raw.traces)), raw.timed_caption
-    keys = 4 + sum(v is not None for v in (raw.dataset_id, raw.annotator_id, raw.voice_recording, raw.origin))
-    texts = f"{raw.dataset_id}{raw.image_id}{raw.annotator_id}{raw.caption}{raw.voice_recording}{raw.origin}"
+    more = (raw.dataset_id, raw.annotator_id, raw.voice_recording, raw.origin, raw.language)
+    keys = 4 + sum(value is not None for value in more)
+    texts = "".join(map(str, (raw.image_id, raw.caption, *more)))
     return 3 * (points + len(utterances)) + keys + texts.count(":") + sum(u.utterance.count(":") for u in utterances)
 
 
@@ -150,6 +155,7 @@ def _narrative(raw: RawNarrative) -> Narrative:
         annotator_id="" if raw.annotator_id is None else str(raw.annotator_id),
         audio=raw.voice_recording or "",
         origin=raw.origin or HUMAN,
+        language=raw.language or "",
     )
 
 
@@ -196,11 +202,22 @@ def encoded(narrative: Narrative) -> bytes:
         traces=[[RawPoint(*point) for point in segment.tolist()] for segment in narrative.trace.segments],
         voice_recording=narrative.audio,
         origin=None if narrative.origin == HUMAN else narrative.origin,
+        language=noted_language(narrative),
     )
     try:
         return _ENCODER.encode(raw)
     except UnicodeEncodeError as error:
         raise InvalidValue(f"narrative {narrative.id!r}", "holds half a character (a lone surrogate)") from error
+
+
+def noted_language(narrative: Narrative) -> str | None:
+    """The language of a narrative where it is known and not English, which official files need not say.
+
+    >>> noted_language(Narrative("139", language="de")), noted_language(Narrative("139", language="en-GB"))
+    ('de', None)
+    """
+    english = narrative.language.partition("-")[0].lower() == "en"
+    return None if english or not narrative.language else narrative.language
 
 
 def official_annotator(annotator_id: str) -> int | str:

@@ -1,11 +1,12 @@
 """Narratives as Apache Parquet, in and out: small, columnar, read by every data-frame library.
 
-One row a narrative. Columns, all of which must be there, in any order; others are passed over:
+One row a narrative. Columns, all of which must be there but the last, in any order; others are passed over:
 
     dataset_id, image_id, annotator_id, caption, audio, origin    text, as in `Narrative`
     utterances   list of {text, start_s, end_s}
     points       list of {x, y, t}: fractions of the image's width and height, seconds
     starts       list of the index of each stroke's first point
+    language     text, as in `Narrative`; unknown where earlier versions wrote no such column
 
 The file's metadata say which version of this schema it has: "saywhere.narratives" = "1". A file without it is read as
 version 1; one with a later version is refused. Types that hold the same (large lists, dictionaries, float32) are cast.
@@ -37,6 +38,7 @@ VERSION = 1
 ROWS_IN_GROUP = 1024
 _ROWS_AT_ONCE = 256
 _TEXTS = ("dataset_id", "image_id", "annotator_id", "caption", "audio", "origin")
+_LANGUAGE = "language"
 _UTTERANCE = ("text", "start_s", "end_s")
 _POINT = ("x", "y", "t")
 _MAGIC = b"PAR1"
@@ -60,6 +62,7 @@ def schema() -> Any:
             ("utterances", pa.list_(utterance)),
             ("points", pa.list_(point)),
             ("starts", pa.list_(pa.int32())),
+            (_LANGUAGE, text),
         ],
         metadata={VERSION_KEY: str(VERSION).encode()},
     )
@@ -105,7 +108,8 @@ def _read_group(path: str | Path, file: Any, group: int, first: int) -> Iterator
     import pyarrow as pa
 
     row = first
-    batches = file.iter_batches(_ROWS_AT_ONCE, [group], schema().names, use_threads=False)
+    there = [name for name in schema().names if name in file.schema_arrow.names]
+    batches = file.iter_batches(_ROWS_AT_ONCE, [group], there, use_threads=False)
     while True:
         try:
             batch = next(batches, None)
@@ -127,9 +131,12 @@ def _check_schema(path: str | Path, columns: Any) -> None:
     if version != str(VERSION).encode():
         shown = version.decode("utf-8", "replace")
         raise InvalidFile(path, f"has version {shown!r} of the schema, but only {VERSION} is known", "update saywhere")
-    if missing := [name for name in schema().names if len(columns.get_all_field_indices(name)) != 1]:
+    times = {name: len(columns.get_all_field_indices(name)) for name in schema().names}
+    if missing := [name for name, n in times.items() if n != 1 and not (name == _LANGUAGE and n == 0)]:
         raise InvalidFile(path, f"does not have one column of each of these names: {', '.join(missing)}")
     for field in schema():
+        if not times[field.name]:
+            continue
         try:
             pa.array([], columns.field(field.name).type).cast(field.type)
         except pa.ArrowException as error:
@@ -147,7 +154,7 @@ def _batch(narratives: list[Narrative]) -> Any:
     utterances = [utterance for narrative in narratives for utterance in narrative.utterances]
     try:
         return pa.RecordBatch.from_pydict(
-            {name: [getattr(narrative, name) for narrative in narratives] for name in _TEXTS}
+            {name: [getattr(narrative, name) for narrative in narratives] for name in (*_TEXTS, _LANGUAGE)}
             | {
                 "utterances": _lists(
                     [len(narrative.utterances) for narrative in narratives],
@@ -181,7 +188,10 @@ def _values(batch: Any) -> Iterator[Narrative | str]:
     import pyarrow as pa
 
     try:
-        rows = pa.Table.from_batches([batch]).select(schema().names).cast(schema())
+        rows = pa.Table.from_batches([batch])
+        if _LANGUAGE not in rows.column_names:
+            rows = rows.append_column(_LANGUAGE, pa.array([""] * rows.num_rows, pa.string()))
+        rows = rows.select(schema().names).cast(schema())
     except pa.ArrowException as error:
         if batch.num_rows == 1:
             yield f"does not fit the schema: {_first_line(error)}"
@@ -211,7 +221,7 @@ def _narrative(row: dict[str, Any]) -> Narrative:
     return Narrative(
         utterances=tuple(map(Utterance, texts, starts_s, ends_s)),
         trace=Trace(np.column_stack([x, y, t]), starts),
-        **{name: row[name].as_py() for name in _TEXTS},
+        **{name: row[name].as_py() for name in (*_TEXTS, _LANGUAGE)},
     )
 
 

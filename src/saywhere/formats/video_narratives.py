@@ -15,6 +15,7 @@ A record is what one annotator told about one video, actor by actor, pointing at
                                               "referenced_word_end_idx", "start_ms", "end_ms"}]; may be absent
         noun_segments                         [[start, end]], character spans of the caption; may be absent
         recording_filename                    "recordings/OVIS_train/0_0.webm"; may be absent
+        language                              ours, not official: as in Localized Narratives
     }]
 
 One clock: all times are seconds since the actor's voice recording started. `start_ms` and `end_ms` are on it already;
@@ -48,7 +49,7 @@ from saywhere.core.trace import Trace
 from saywhere.core.words import Utterance
 from saywhere.formats._json_lines import read_values
 from saywhere.formats._strokes import NO_TRACE, joined_trace
-from saywhere.formats.localized_narratives import official_annotator
+from saywhere.formats.localized_narratives import noted_language, official_annotator
 from saywhere.formats.record import InvalidRecord
 
 Span = tuple[int, int]
@@ -142,6 +143,7 @@ class _Actor(msgspec.Struct, frozen=True, gc=False, kw_only=True, omit_defaults=
     time_alignment: list[_AlignedWord] | None = None
     noun_segments: list[Span] | None = None
     recording_filename: str | None = None
+    language: str | None = None
 
 
 class _Video(msgspec.Struct, frozen=True, gc=False, kw_only=True):
@@ -172,7 +174,8 @@ def _colons(raw: _Video) -> int:
     keys = 3 + _present(raw.dataset_id, raw.annotator_id, raw.vidln_id)
     for actor in raw.actor_narratives:
         words = actor.time_alignment or ()
-        texts += [actor.actor_name, actor.caption, actor.recording_filename or "", *(w.referenced_word for w in words)]
+        texts += [actor.actor_name, actor.caption, actor.recording_filename or "", actor.language or ""]
+        texts += [word.referenced_word for word in words]
         keys += 4 * (1 + sum(map(len, actor.traces))) + 5 * len(words)
         keys += _present(
             actor.traces_start_time_ms_since_epoch,
@@ -180,6 +183,7 @@ def _colons(raw: _Video) -> int:
             actor.time_alignment,
             actor.noun_segments,
             actor.recording_filename,
+            actor.language,
         )
     return keys + sum(text.count(":") for text in texts)
 
@@ -212,6 +216,7 @@ def _actor(video: _Video, index: int) -> ActorNarrative:
         dataset_id=video.dataset_id or "",
         annotator_id="" if video.annotator_id is None else str(video.annotator_id),
         audio=raw.recording_filename or "",
+        language=raw.language or "",
     )
     chosen = raw.keyframe_selection_indices or []
     for i, keyframe in enumerate(chosen):
@@ -317,6 +322,7 @@ def _raw_actor(actor: ActorNarrative) -> _Actor:
         ],
         noun_segments=list(actor.noun_spans),
         recording_filename=told.audio,
+        language=noted_language(told),
     )
 
 

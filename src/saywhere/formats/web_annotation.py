@@ -3,7 +3,8 @@
     id          urn:uuid made from the annotation's content: the same narrative always has the same id
     creator     a Person with the annotator's id as nickname, or Software with the name of the model
     generator   this software, which wrote the annotation down
-    body        TextualBody with the caption and its language; and the voice recording as Sound, if there is one
+    body        TextualBody with the caption and its language, if that is known; and the voice recording as Sound, if
+                there is one
     target      parts of the image: the whole trace (SvgSelector with a polyline for each stroke, in a view box of
                 1 by 1, so that coordinates are fractions), then the box of every located word (FragmentSelector
                 "xywh=percent:…"; an SvgSelector with a line where the box has no width or no height, because media
@@ -20,8 +21,9 @@ The data sets name images and recordings by id. Unless told otherwise, the IRI o
 relative to where the page is put.
 
 Read are pages, lists of annotations and single annotations, ours and those of other programs: the text, the one image
-that the targets are about, the trace if it has times, and a place that is a rectangle (`xywh`). What is about several
-images or none, has no text, or marks its place in another form, is an InvalidRecord.
+that the targets are about, its language, the trace if it has times, and a place that is a rectangle (`xywh`). What is
+about several images or none, has no text, or marks its place in another form, is an InvalidRecord. Of a text in several
+languages, or with a language that is no tag, the language counts as unknown.
 """
 
 from __future__ import annotations
@@ -41,7 +43,7 @@ import numpy as np
 
 from saywhere.atomic import write_atomic
 from saywhere.core.errors import InvalidValue
-from saywhere.core.narrative import HUMAN, Narrative
+from saywhere.core.narrative import HUMAN, Narrative, is_language
 from saywhere.core.trace import Trace
 from saywhere.core.types import Floats
 from saywhere.core.words import Utterance
@@ -82,7 +84,8 @@ def write(
 ) -> int:
     """Write narratives as one AnnotationPage; how many there were.
 
-    language: of the captions, as a BCP 47 tag. image: gives the IRI of a narrative's image.
+    language: of captions whose narrative does not know its own, as a BCP 47 tag; empty: they get none.
+    image: gives the IRI of a narrative's image.
     """
     written = 0
     seen = hashlib.sha1(usedforsecurity=False)
@@ -131,9 +134,10 @@ def _bodies(narrative: Narrative, language: str) -> list[dict[str, Any]]:
         "type": "TextualBody",
         "value": narrative.caption,
         "format": "text/plain",
-        "language": language,
         "purpose": "describing",
     }
+    if tag := narrative.language or language:
+        caption["language"] = tag
     if narrative.utterances:
         caption["utterances"] = [{"text": u.text} | _timing(u) for u in narrative.utterances]
     return [caption] + ([{"id": quote(narrative.audio, safe="/:"), "type": "Sound"}] if narrative.audio else [])
@@ -249,6 +253,7 @@ def _placed(raw: _Annotation) -> Placed:
         annotator_id=name if person else "",
         audio=next((unquote(str(body.get("id", ""))) for body in bodies if body.get("type") == "Sound"), ""),
         origin=HUMAN if person else name,
+        language=_language(texts[0].get("language")),
     )
     return Placed(narrative, *_rectangle([target for target in targets if "pointTimes" not in target]))
 
@@ -287,6 +292,11 @@ def _read_creator(creator: Any) -> tuple[bool, str]:
         raise InvalidValue("creator", "is neither an object nor text")
     name = next((str(one[key]) for key in ("nickname", "name", "id") if one.get(key)), "")
     return (one.get("type") != "Software" or not name), name
+
+
+def _language(given: Any) -> str:
+    tags = _many(given)
+    return tags[0] if len(tags) == 1 and isinstance(tags[0], str) and is_language(tags[0]) else ""
 
 
 def _utterance(one: Any) -> Utterance:

@@ -13,6 +13,15 @@ ALIGNED_LANGUAGES = ("en",)
 """Languages whose words the forced aligner finds in a recording."""
 
 
+def is_aligned(language: str) -> bool:
+    """Whether the forced aligner finds the words of a language, given by its tag.
+
+    >>> is_aligned("en-GB"), is_aligned("de")
+    (True, False)
+    """
+    return language.partition("-")[0].lower() in ALIGNED_LANGUAGES
+
+
 @dataclass(frozen=True, slots=True)
 class Transcript:
     """text: what was said, as far as it was understood. language: its code, such as "en"."""

@@ -96,7 +96,7 @@ def create_app(settings: StudioSettings, seer: Model | None = None, recogniser: 
         routes_study,
         routes_collect,
     )
-    app = _server(settings, [router, *(part.router for part in routes)], running)
+    app = _server(settings, [router, *(part.router for part in routes), routes_edit.filmed], running)
     app.state.studio = studio
     return app
 

@@ -7,7 +7,8 @@ captions.json                 COCO captions, with words in time and place beside
 annotations.jsonld            W3C Web Annotations
 studio.jsonl                  every version of every narrative, as the Studio's API has it
 videos/                       what was told about videos, if something was: narratives.jsonl, the official form, with
-                              the chosen frames and recordings beside it, as `saywhere studio --videos` reads them
+                              the chosen frames and recordings beside it, as `saywhere studio --videos` reads them;
+                              studio.jsonl has every version
 """
 
 from __future__ import annotations
@@ -95,7 +96,7 @@ class Archive:
         yield "localized_narratives.jsonl", self._lines()
         yield "captions.json", self._captions()
         yield "annotations.jsonld", self._annotations()
-        yield "studio.jsonl", self._versions()
+        yield "studio.jsonl", _versions(self._narratives)
         for photo_id, name in self.names.items():
             yield f"photos/{name}", self._photos.folder / self._infos[photo_id].file_name
         for narrative_id in self._narratives.ids():
@@ -103,6 +104,7 @@ class Archive:
                 yield f"recordings/{narrative_id}.wav", path
         if self._told_videos:
             yield "videos/narratives.jsonl", self._video_lines()
+            yield "videos/studio.jsonl", _versions(self._filmed)
         for footage, told in self._told_videos:
             for frame in sorted({name for record in told for name in record["frames"]} & footage.frames.keys()):
                 path = footage.frames[frame]
@@ -154,13 +156,14 @@ class Archive:
             yield b",\n"[: 2 * (i > 0)] + _encode({key: annotation[key] for key in annotation if key != "@context"})
         yield b"]}\n"
 
-    def _versions(self) -> Iterator[bytes]:
-        for narrative_id in self._narratives.ids():
-            try:
-                for record in self._narratives.versions(narrative_id):
-                    yield _encode(record) + b"\n"
-            except UnknownName:
-                continue
+
+def _versions(store: NarrativeStore) -> Iterator[bytes]:
+    for narrative_id in store.ids():
+        try:
+            for record in store.versions(narrative_id):
+                yield _encode(record) + b"\n"
+        except UnknownName:
+            continue
 
 
 def own_names(photos: Iterable[PhotoInfo]) -> dict[str, str]:

@@ -135,6 +135,8 @@ def _mistake(one: Mapping[str, Any]) -> str:
     facts = one.get("ctx", {})
     if one["type"] == "json_invalid":
         return f"cannot be read, it is not JSON: {facts['error']}"
+    if one["type"] in _TOO_FEW and facts[_TOO_FEW[one["type"]]] == 1:
+        return "is empty"
     if one["type"] in _MISTAKES:
         return _MISTAKES[one["type"]].format(**facts)
     message = str(one["msg"])
@@ -165,6 +167,8 @@ _MISTAKES = {
     "union_tag_invalid": "is of no known {discriminator}: it must be one of {expected_tags}",
 }
 """What pydantic finds, for people."""
+_TOO_FEW = {"string_too_short": "min_length", "too_short": "min_length"}
+"""Where at least one is wanted, there is none."""
 
 
 def _sayable(text: str) -> str:

@@ -2,8 +2,8 @@
 
 localized_narratives  the official JSON line; the recording is called <id>.wav
 web_annotation        one W3C annotation: the text as body; the trace, and its part during each word, as targets
-coco                  captions as COCO has them; beside the caption `words`, with `bbox` in pixels where they have
-                      a place: readers of captions pass over it
+coco                  captions as COCO has them; beside the caption its `language`, if that is known, and `words`, with
+                      `bbox` in pixels where they have a place: readers of captions pass over them
 text                  alt text and long description, with who wrote them
 """
 
@@ -75,6 +75,7 @@ def narrative_of(record: Mapping[str, Any], photo: Mapping[str, Any], image_id: 
         annotator_id=record["annotator"],
         audio=(audio or f"{record['id']}.wav") if record["audio"] else "",
         origin=record["origin"],
+        language=record.get("language") or "",
     )
 
 
@@ -89,7 +90,9 @@ def _web_annotation(record: Mapping[str, Any], photo: Mapping[str, Any]) -> byte
 def annotation_of(record: Mapping[str, Any], photo: Mapping[str, Any], source: str) -> dict[str, Any]:
     """A kept record as a Web Annotation. source: the IRI of its photo."""
     narrative = narrative_of(record, photo)
-    page = msgspec.json.decode(_written(lambda path: web_annotation.write(path, [narrative], image=lambda _: source)))
+    page = msgspec.json.decode(
+        _written(lambda path: web_annotation.write(path, [narrative], language="", image=lambda _: source))
+    )
     (annotation,) = page["items"]
     for target in annotation["target"]:
         if isinstance(target, dict) and "word" in target:
@@ -118,8 +121,9 @@ def _coco(record: Mapping[str, Any], photo: Mapping[str, Any]) -> bytes:
 
 
 def caption_facts(record: Mapping[str, Any], photo: Mapping[str, Any]) -> dict[str, Any]:
-    """What the COCO caption of a kept record says beyond COCO: who wrote it, when, and its words in time and place."""
-    about = {name: record[name] for name in ("annotator", "origin", "created")}
+    """What the COCO caption of a kept record says beyond COCO: who wrote it, when, in which language if that is known,
+    and its words in time and place."""
+    about = {name: record[name] for name in ("annotator", "origin", "created", "language") if name in record}
     return about | {"words": _coco_words(record, photo)}
 
 

@@ -58,6 +58,7 @@ def actor_of(record: Record, video: str, names: Sequence[str]) -> ActorNarrative
             annotator_id=record["annotator"],
             audio=f"recordings/{record['id']}.wav" if record["audio"] else "",
             origin=record["origin"],
+            language=record.get("language") or "",
         ),
         keyframes=tuple(np.repeat(on_frames, lengths).tolist()),
         chosen_keyframes=chosen,

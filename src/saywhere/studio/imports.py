@@ -100,7 +100,9 @@ def _kept(photo: PhotoInfo, record: dict[str, Any], store: NarrativeStore, besid
     times = [time for word in record["words"] for time in (word["start_s"], word["end_s"])]
     if min([*times, *(point[2] for point in record["trace"]["points"])], default=0.0) < 0:
         raise InvalidValue("the narrative", "has a time before its recording starts")
-    said = msgspec.json.encode([photo.id, {name: value for name, value in record.items() if name != "source"}])
+    # A language that was noted since makes no other narrative of it.
+    told = {name: value for name, value in record.items() if name not in ("source", "language")}
+    said = msgspec.json.encode([photo.id, told])
     narrative_id = hashlib.sha256(said).hexdigest()[:32]
     try:
         store.create(record | {"id": narrative_id, "photo": photo.id})
@@ -131,6 +133,7 @@ def _record(narrative: Narrative, **more: Any) -> dict[str, Any]:
         "trace": {"points": narrative.trace.points.tolist(), "starts": list(narrative.trace.starts)},
         "timed_by": "file" if words else None,
         "audio": narrative.audio,
+        "language": narrative.language or None,
         **more,
     }
 
@@ -169,6 +172,7 @@ def _captioned(caption: coco_captions.CaptionRecord, names: PhotoNames) -> Meant
         "words": words,
         "trace": {"points": [], "starts": []},
         "timed_by": "file" if words else None,
+        "language": caption.language or None,
     }
     if any(word.bbox for word in caption.words):
         size = (caption.width or photo.width, caption.height or photo.height)

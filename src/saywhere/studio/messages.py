@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
 
 from saywhere.core import Box, BoxSet, Point, Polygon, Region, Trace, WholeImage
-from saywhere.core.narrative import HUMAN
+from saywhere.core.narrative import HUMAN, LONGEST_TAG
 from saywhere.studio.photos import ID_PATTERN
 
 NARRATIVE_PATTERN = "^[0-9a-f]{16,32}$"
@@ -159,7 +159,8 @@ class KeyPressed(Message):
 
 class ToldSent(Message):
     """What somebody told, as a client sends it. id: may be chosen by the client, so that sending again makes no second
-    one. typed: the text that the keys wrote, before any correction. source: the file that it was taken from.
+    one. typed: the text that the keys wrote, before any correction. source: the file that it was taken from. language:
+    of the text, as a tag of BCP 47, such as "en" or "pt-BR"; null if nobody knows.
 
     audio and changed are the server's to say: what is sent of them is not looked at. created: now, if it is not sent.
     version: the one that this was made from; what somebody else changed meanwhile is not overwritten then.
@@ -178,6 +179,7 @@ class ToldSent(Message):
     timed_by: Literal["audio", "keys", "even", "hand", "file"] | None = None
     boxes: list[BoxXyxy | None] | None = None
     source: Annotated[str, Field(max_length=200)] | None = None
+    language: Annotated[str, Field(max_length=LONGEST_TAG)] | None = None
     version: Annotated[int, Field(ge=1)] | None = None
     changed: Annotated[str, Field(max_length=200)] | None = None
 
@@ -302,7 +304,8 @@ class KeyReply(Reply):
 
 class ToldReply(Reply):
     """id: null if it is not kept. boxes: one for each word, null where it has no place; absent where none are known.
-    version: counts from 1; changed: when this version was made, absent where it is not kept."""
+    version: counts from 1; changed: when this version was made, absent where it is not kept. language: of the text,
+    null if nobody knows."""
 
     id: str | None
     annotator: str
@@ -317,6 +320,7 @@ class ToldReply(Reply):
     timed_by: str | None
     boxes: list[PlaceXyxy | None] | None = None
     source: str | None = None
+    language: str | None = None
     version: int = 1
     changed: str | None = None
 

@@ -25,7 +25,7 @@ import msgspec
 from saywhere.atomic import write_atomic
 from saywhere.core.alignment import WordBoxes
 from saywhere.core.errors import InvalidFile, InvalidValue, UnknownName
-from saywhere.core.narrative import HUMAN
+from saywhere.core.narrative import HUMAN, is_language
 from saywhere.core.trace import Trace
 from saywhere.core.words import Word, check_order
 from saywhere.studio import history
@@ -141,7 +141,7 @@ class NarrativeStore:
             if record.get("version") not in (None, before["version"]):
                 hint = "fetch it again; what both wrote is kept"
                 raise Refused(409, "changed_meanwhile", "the narrative was changed by somebody else meanwhile", hint)
-            if all(kept.get(name) == before.get(name) for name in (*kept, "boxes", "typed", "source")):
+            if all(kept.get(name) == before.get(name) for name in (*kept, "boxes", "typed", "source", "language")):
                 return before
             audio = before.pop("audio")
             history.keep(self._place(narrative_id), before)
@@ -236,6 +236,8 @@ def checked(record: Mapping[str, Any]) -> Record:
     for name, most in (("typed", MOST_CHARACTERS), ("source", LONGEST_NAME)):
         if record.get(name) is not None:
             kept[name] = _text(record, name, most)
+    if record.get("language") is not None:
+        kept["language"] = _language(record["language"])
     boxes = record.get("boxes")
     if boxes is not None:
         kept["boxes"] = _boxes(boxes, len(kept["words"]))
@@ -279,6 +281,12 @@ def _text(record: Mapping[str, Any], name: str, most: int, default: str | None =
     if len(text) > most:
         raise InvalidValue(name, f"has {len(text):,} characters; at most {most:,} are kept")
     return text
+
+
+def _language(tag: object) -> str:
+    if not isinstance(tag, str) or not is_language(tag):
+        raise InvalidValue("language", f"is {str(tag)[:50]!r}, no tag of a language", "send en, pt-BR or the like")
+    return tag
 
 
 def _items(record: Mapping[str, Any], name: str, most: int) -> list[dict[str, Any]]:

@@ -55,6 +55,7 @@ class Telling(msgspec.Struct):
     origin: str
     created: str
     text: str
+    language: str | None = None
     digest: str = ""
 
 

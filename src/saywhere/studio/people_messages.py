@@ -64,7 +64,7 @@ class TasksReply(Reply):
 
 
 class SubmissionReply(Reply):
-    """What somebody told, and all that was said of it, oldest first."""
+    """What somebody told, in which language (null if nobody knows), and all that was said of it, oldest first."""
 
     narrative: str
     digest: str
@@ -76,6 +76,7 @@ class SubmissionReply(Reply):
     annotator: str
     created: str
     text: str
+    language: str | None
     state: str
     reviews: list[ReviewReply]
 

@@ -1,4 +1,4 @@
-"""Earlier versions of narratives: seen, and made the newest again."""
+"""Earlier versions of narratives, of photos and of videos: seen, and made the newest again."""
 
 from __future__ import annotations
 
@@ -6,16 +6,20 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Path
 
+from saywhere.studio.footage_messages import VideoNarrativeReply
 from saywhere.studio.messages import NarrativeReply, Reply
+from saywhere.studio.routes_footage import told
 from saywhere.studio.routes_narratives import NarrativePath, Nothing
 from saywhere.studio.services import StrictRoute, TheStudio, errors
 
 router = APIRouter(prefix="/api/narratives/{narrative_id}/versions", tags=["narratives"], route_class=StrictRoute)
+filmed = APIRouter(prefix="/api/video-narratives/{narrative_id}/versions", tags=["footage"], route_class=StrictRoute)
 VersionPath = Annotated[int, Path(ge=1, le=10**9, description="The version's number.")]
 
 
 class VersionReply(Reply):
-    """version: from 1. changed: when it was made. words, strokes, points: how many. timed_by: as in a narrative."""
+    """version: from 1. changed: when it was made. words, strokes, points: how many. timed_by, language: as in a
+    narrative."""
 
     version: int
     changed: str
@@ -24,6 +28,7 @@ class VersionReply(Reply):
     strokes: int
     points: int
     timed_by: str | None
+    language: str | None
 
 
 class VersionsReply(Reply):
@@ -50,6 +55,28 @@ def restore_version(
     return NarrativeReply.model_validate(studio.narratives.restore(narrative_id, version_number))
 
 
+@filmed.get("", responses=errors(404))
+def list_video_versions(narrative_id: NarrativePath, studio: TheStudio) -> VersionsReply:
+    """All versions of what was told of an actor, the newest first."""
+    return VersionsReply(versions=[_summary(one) for one in studio.filmed.versions(narrative_id)])
+
+
+@filmed.get("/{version_number}", responses=errors(404))
+def get_video_version(
+    narrative_id: NarrativePath, version_number: VersionPath, studio: TheStudio
+) -> VideoNarrativeReply:
+    """What was told of an actor, as it was."""
+    return told(studio.filmed.version(narrative_id, version_number))
+
+
+@filmed.post("/{version_number}/restore", responses=errors(404))
+def restore_video_version(
+    narrative_id: NarrativePath, version_number: VersionPath, studio: TheStudio, _: Nothing | None = None
+) -> VideoNarrativeReply:
+    """Make an earlier version the newest; the others stay."""
+    return told(studio.filmed.restore(narrative_id, version_number))
+
+
 def _summary(record: dict[str, Any]) -> VersionReply:
     return VersionReply(
         version=record["version"],
@@ -59,4 +86,5 @@ def _summary(record: dict[str, Any]) -> VersionReply:
         strokes=len(record["trace"]["starts"]),
         points=len(record["trace"]["points"]),
         timed_by=record["timed_by"],
+        language=record.get("language"),
     )

@@ -45,8 +45,8 @@ _LINES: dict[int | str, dict[str, Any]] = {
 @router.get("/footage", responses=errors())
 def list_footage(studio: TheStudio) -> FootageListReply:
     """All videos that can be told about."""
-    told = Counter(record["photo"] for record in studio.filmed.list())
-    return FootageListReply(footage=[_reply(one, told[one.id]) for one in studio.footage.list()])
+    counts = Counter(record["photo"] for record in studio.filmed.list())
+    return FootageListReply(footage=[_reply(one, counts[one.id]) for one in studio.footage.list()])
 
 
 @router.post("/footage", status_code=201, responses=errors(409))
@@ -98,10 +98,10 @@ def get_footage_file(footage_id: FootagePath, studio: TheStudio) -> StoredFile:
 def export_footage(footage_id: FootagePath, studio: TheStudio) -> Response:
     """What was told about a video as Video Localized Narratives: a line for each annotator."""
     footage = studio.footage.get(footage_id)
-    told = studio.filmed.list(footage_id)
-    if not told:
+    records = studio.filmed.list(footage_id)
+    if not records:
         raise Refused(409, "not_exported", "nobody has told about this video yet")
-    lines = b"".join(encoded(video) + b"\n" for video in footage_narratives.videos_of(footage, told))
+    lines = b"".join(encoded(video) + b"\n" for video in footage_narratives.videos_of(footage, records))
     headers = {"Content-Disposition": f'attachment; filename="video-narratives-{footage_id}.jsonl"'}
     return Response(lines, media_type="application/jsonl", headers=headers)
 
@@ -110,7 +110,7 @@ def export_footage(footage_id: FootagePath, studio: TheStudio) -> Response:
 def add_video_narrative(sent: VideoNarrativeSent, studio: TheStudio) -> VideoNarrativeReply:
     """Keep what was told of an actor."""
     studio.footage.keep(sent.footage, sent.frames)
-    return _told(studio.filmed.create(sent.record()))
+    return told(studio.filmed.create(sent.record()))
 
 
 @router.get("/video-narratives", responses=errors())
@@ -118,13 +118,13 @@ def list_video_narratives(
     studio: TheStudio, footage: Annotated[PhotoId | None, Query()] = None
 ) -> VideoNarrativesReply:
     """All that was told about footage, or about one video."""
-    return VideoNarrativesReply(narratives=[_told(record) for record in studio.filmed.list(footage)])
+    return VideoNarrativesReply(narratives=[told(record) for record in studio.filmed.list(footage)])
 
 
 @router.get("/video-narratives/{narrative_id}", responses=errors(404))
 def get_video_narrative(narrative_id: NarrativePath, studio: TheStudio) -> VideoNarrativeReply:
     """What was told of one actor."""
-    return _told(studio.filmed.get(narrative_id))
+    return told(studio.filmed.get(narrative_id))
 
 
 @router.put("/video-narratives/{narrative_id}", responses=errors(404, 409))
@@ -136,7 +136,7 @@ def replace_video_narrative(
         raise InvalidValue("id", f"is {sent.id}, but the address says {narrative_id}")
     studio.filmed.get(narrative_id)
     studio.footage.keep(sent.footage, sent.frames)
-    return _told(studio.filmed.replace(narrative_id, sent.record()))
+    return told(studio.filmed.replace(narrative_id, sent.record()))
 
 
 @router.delete("/video-narratives/{narrative_id}", status_code=204, responses=errors(404))
@@ -148,7 +148,7 @@ def delete_video_narrative(narrative_id: NarrativePath, studio: TheStudio) -> No
 @router.put("/video-narratives/{narrative_id}/audio", responses=errors(404, 415), openapi_extra=SOUND)
 async def put_video_audio(narrative_id: NarrativePath, request: Request, studio: TheStudio) -> VideoNarrativeReply:
     """Keep what was said: the body is a WAV file, 16-bit PCM, mono."""
-    return _told(await kept_audio(studio.filmed, narrative_id, request))
+    return told(await kept_audio(studio.filmed, narrative_id, request))
 
 
 @router.get("/video-narratives/{narrative_id}/audio", responses={**errors(404, 416), **HEARD}, response_class=Response)
@@ -160,7 +160,7 @@ def get_video_audio(narrative_id: NarrativePath, studio: TheStudio) -> Response:
 @router.post("/video-narratives/{narrative_id}/align", responses=errors(404, 409, 503))
 async def align_video(narrative_id: NarrativePath, studio: TheStudio, _: Nothing | None = None) -> VideoNarrativeReply:
     """Give the words their times, as those of a photo's narrative get them."""
-    return _told(await aligned(studio, studio.filmed, narrative_id))
+    return told(await aligned(studio, studio.filmed, narrative_id))
 
 
 def media_type(path: Path) -> str:
@@ -172,7 +172,7 @@ def media_type(path: Path) -> str:
     return KINDS[kind][1]
 
 
-def _reply(footage: Footage, told: int) -> FootageReply:
+def _reply(footage: Footage, count: int) -> FootageReply:
     width, height = footage.size()
     return FootageReply(
         id=footage.id,
@@ -181,7 +181,7 @@ def _reply(footage: Footage, told: int) -> FootageReply:
         height=height,
         frames=[_frame(footage.id, name) for name in footage.frames],
         file=f"/api/footage/{footage.id}/file" if footage.file else None,
-        told=told,
+        told=count,
     )
 
 
@@ -189,7 +189,8 @@ def _frame(footage_id: str, name: str) -> FrameReply:
     return FrameReply(name=name, url=f"/api/footage/{footage_id}/frames/{quote(name, safe='')}", missing="")
 
 
-def _told(record: dict[str, Any]) -> VideoNarrativeReply:
+def told(record: dict[str, Any]) -> VideoNarrativeReply:
+    """A kept record as the API has it, with the frame of each word and where on it."""
     actor = footage_narratives.actor_of(record, record["photo"], record["frames"])
     word_frames, found = actor.word_places()
     boxes = [None if frame is None else box for frame, box in zip(word_frames, found.boxes_xyxy.tolist(), strict=True)]

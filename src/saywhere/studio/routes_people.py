@@ -235,6 +235,7 @@ def _submission(task: AnnotatorTask, studio: Studio) -> SubmissionReply:
         annotator=task.annotator,
         created=told.created,
         text=told.text,
+        language=told.language,
         state=task.state,
         reviews=[
             ReviewReply(reviewer=one.reviewer, verdict=one.verdict, note=one.note, at=one.at) for one in task.reviews

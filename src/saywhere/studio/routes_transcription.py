@@ -10,7 +10,7 @@ from fastapi import APIRouter, Query, Request
 from starlette.concurrency import run_in_threadpool
 
 from saywhere.language.sound import read_wav
-from saywhere.language.transcript import ALIGNED_LANGUAGES
+from saywhere.language.transcript import is_aligned
 from saywhere.studio.jobs import Job
 from saywhere.studio.messages import JobStarted
 from saywhere.studio.routes_narratives import SOUND, check_wav
@@ -44,6 +44,6 @@ async def transcribe(request: Request, studio: TheStudio, language: Language = N
             said = await studio.listener.do(lambda: studio.transcriber.transcribe(sound, language, tell))
         finally:
             stopped.set()
-        return {"text": said.text, "language": said.language, "aligned": said.language in ALIGNED_LANGUAGES}
+        return {"text": said.text, "language": said.language, "aligned": is_aligned(said.language)}
 
     return JobStarted(job=studio.jobs.start("transcription", 0, work).id)

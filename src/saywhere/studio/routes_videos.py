@@ -54,7 +54,7 @@ class ActorReply(Reply):
 
     trace: the pen is lifted wherever it leaves a key frame. stroke_frames: the key frame of each stroke. word_frames,
     boxes: of each word the key frame that was pointed at meanwhile, and where; null if none was. audio: of the voice;
-    null if it is not there."""
+    null if it is not there. language: of the text; null if the file does not say it."""
 
     name: str
     text: str
@@ -64,6 +64,7 @@ class ActorReply(Reply):
     word_frames: list[int | None]
     boxes: list[PlaceXyxy | None]
     audio: str | None
+    language: str | None
 
 
 class VideoReply(Reply):
@@ -147,4 +148,5 @@ def _actor(actor: ActorNarrative, audio: str | None) -> ActorReply:
         word_frames=list(word_frames),
         boxes=[None if frame is None else box for frame, box in zip(word_frames, boxes, strict=True)],
         audio=audio,
+        language=actor.narrative.language or None,
     )

@@ -27,9 +27,10 @@ def align(record: Mapping[str, Any], audio: Path | None) -> dict[str, Any]:
     """The record with a window for every word of its text, and `timed_by`: "audio" or "keys". Words that were heard
     have a `confidence`.
 
-    The voice is heard where there is a recording. Where that holds no speech that fits the text and the text was typed
-    meanwhile, the keys tell; those of another text never do. InvalidValue, with the reason, where there is neither.
-    Boxes of other words are dropped.
+    The voice is heard where there is a recording, if that is in a language whose words can be found in it, or nobody
+    noted in which. Where the voice does not tell, because of its language or because it says something else, and the
+    text was typed meanwhile, the keys do; those of another text never do. InvalidValue, with the reason, where there is
+    neither. Boxes of other words are dropped.
     """
     texts = _WORD.findall(record["text"])
     if not texts:
@@ -51,6 +52,7 @@ def _timed(record: Mapping[str, Any], texts: Sequence[str], audio: Path | None) 
     from saywhere.language.speech import align_words
 
     try:
+        _check_aligned(record.get("language"))
         heard = align_words(read_wav(audio), texts)
         sure = [round(word.confidence, 3) for word in heard]
         return [word | {"confidence": one} for word, one in zip(_said(heard), sure, strict=True)], "audio"
@@ -59,6 +61,16 @@ def _timed(record: Mapping[str, Any], texts: Sequence[str], audio: Path | None) 
             return _said(_typed_words(record, texts)), "keys"
         except InvalidValue:
             raise unheard from None  # Why the voice does not tell is what helps.
+
+
+def _check_aligned(language: str | None) -> None:
+    """InvalidValue if words of this language cannot be found in a recording. Unknown ones are tried."""
+    from saywhere.language.transcript import ALIGNED_LANGUAGES, is_aligned
+
+    if language and not is_aligned(language):
+        known = ", ".join(ALIGNED_LANGUAGES)
+        hint = "spread the words in the editor and drag them, or type along while you record"
+        raise InvalidValue("the language", f"is {language}, and only words in {known} are found in a recording", hint)
 
 
 def _said(words: Sequence[Word]) -> list[dict[str, Any]]:

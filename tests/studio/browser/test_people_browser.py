@@ -81,12 +81,13 @@ def test_a_photo_is_told_returned_corrected_and_accepted(
     enter(annotator, "a1")
     expect(annotator.locator(".progress")).to_contain_text("0 of 2")
     expect(annotator.locator(".pad.loading")).to_have_count(0)
-    # The shelf's pictures come in their own time, after the photo itself.
-    annotator.wait_for_function("[...document.querySelectorAll('.thumb img')].every((image) => image.naturalWidth > 0)")
+    # The shelf and its pictures come in their own time, after the photo itself.
+    expect(annotator.locator(".thumb img")).to_have_count(2)
+    for thumbnail in annotator.locator(".thumb img").all():
+        expect(thumbnail).not_to_have_js_property("naturalWidth", 0)
     shelf = annotator.evaluate(
         "[...document.querySelectorAll('.thumb img')].map((image) => [image.src, image.naturalWidth])"
     )
-    assert len(shelf) == 2
     assert all(source.endswith("/thumbnail") and 0 < width <= 224 for source, width in shelf)
     record(annotator, LOOP, sound=False)
     annotator.fill("#typed", "a red wall")

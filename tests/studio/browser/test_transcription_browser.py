@@ -54,15 +54,18 @@ def test_what_a_language_gets_is_said_and_the_choice_is_remembered(page: Any, re
     add_photo(page)
     record(page, LOOP)
     press(page, "Stop")
+    expect(page.locator(".language")).to_contain_text("as if it spoke English")
     page.get_by_label("Language spoken").select_option("German")
-    expect(page.locator(".transcribe")).to_contain_text("Words in German get no times from the voice")
+    expect(page.locator(".language")).to_contain_text(
+        "Words in German get no times from the voice: only English is aligned"
+    )
     page.get_by_label("Always, after each recording").check()
     press(page, "Discard")
     recogniser.text = "ein Haus"
     record(page, LOOP)
     press(page, "Stop")
     expect(page.locator("#transcript")).to_have_value("ein Haus")
-    expect(page.locator(".transcribe")).to_contain_text("only English is aligned")
+    expect(page.locator(".transcribe")).to_contain_text("Heard German.")
     assert recogniser.asked[-1][1] == "de"
 
 

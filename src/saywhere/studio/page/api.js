@@ -104,14 +104,18 @@ export const narratives = async (photo) => {
 /** Where narratives are kept: those of photos, or those of videos. */
 const keeper = (place) => ({
   narrative: (id) => asked("GET", at(place, id)),
-  addNarrative: (narrative) => asked("POST", at(place), { json: narrative }),
+  /** A new one. Its id is ours: if an earlier try came half-way, this makes no second. */
+  sendNarrative: (narrative) => asked("POST", at(place), { json: narrative }).catch((error) => {
+    if (error.status !== 409) throw error;
+    return asked("PUT", at(place, narrative.id), { json: narrative });
+  }),
   putNarrative: (narrative) => asked("PUT", at(place, narrative.id), { json: narrative }),
   removeNarrative: (id) => reply("DELETE", at(place, id), { keepalive: true }),
   putAudio: (id, wav) => reply("PUT", at(place, id, "audio"), { body: wav, type: "audio/wav" }),
   audioAddress: (id) => at(place, id, "audio"),
   align: (id) => asked("POST", at(place, id, "align"), { json: {} }),
 });
-export const { narrative, addNarrative, putNarrative, removeNarrative, putAudio, audioAddress, align } = keeper("narratives");
+export const { narrative, sendNarrative, putNarrative, removeNarrative, putAudio, audioAddress, align } = keeper("narratives");
 export const filmed = keeper("video-narratives");
 
 /** What can be searched, and how far it is looked at: {has, why, how, folder, doing, done, total, error, photos, …}. */

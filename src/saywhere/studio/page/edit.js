@@ -3,9 +3,10 @@
 import * as api from "./api.js";
 import { button, clock, counted, h } from "./dom.js";
 import * as edits from "./edits.js";
+import { LanguageField } from "./languages.js";
 import { doubtful, strokes } from "./narrative.js";
 import { announce, busy, problem, toast } from "./notices.js";
-import { delayed, joined, redrawn, retimed, reworded, said, shifted, without } from "./revise.js";
+import { delayed, joined, redrawn, retimed, reworded, said, shifted, spread, without } from "./revise.js";
 import { LiveLine } from "./stage.js";
 import { Timeline } from "./timeline.js";
 
@@ -13,12 +14,16 @@ const HOW = "move with the arrow keys, Shift for longer steps; Space puts the pe
 const control = (event) => event.ctrlKey || event.metaKey;
 
 export class Edit {
-  /** done(saved): called in the end, with the narrative as it is now, or null if nothing was changed. */
-  constructor(app, player, narrative, done) {
-    Object.assign(this, { app, player, narrative, done });
-    this.audio = narrative.audio ? api.audioAddress(narrative.id) : "";
-    const words = narrative.words.map((word, i) => ({ ...word, heard: word, box: narrative.boxes?.[i] ?? null }));
-    this.state = { text: narrative.text, words, lines: strokes(narrative.trace), timed_by: narrative.timed_by };
+  /**
+   * done(saved): called in the end, with the narrative as it is now, or null if nothing was changed. kept: where it is;
+   * picture: what people draw on; frames: those of a video.
+   */
+  constructor(app, player, narrative, done, { kept = api, picture = "photo", frames = null } = {}) {
+    Object.assign(this, { app, player, narrative, done, kept, picture, frames });
+    this.audio = narrative.audio ? kept.audioAddress(narrative.id) : "";
+    const places = this.places(narrative);
+    const words = narrative.words.map((word, i) => ({ ...word, heard: word, box: places?.[i] ?? null }));
+    this.state = { text: narrative.text, words, lines: this.drawn(narrative), timed_by: narrative.timed_by, language: narrative.language ?? "" };
     [this.past, this.future, this.chosen, this.tool, this.last] = [[], [], null, "", ""];
     this.lines = app.stage.layer("editing");
     this.timeline = new Timeline({
@@ -29,9 +34,16 @@ export class Edit {
     this.build();
   }
 
+  /** Its strokes, as they are edited. */
+  drawn(narrative) { return strokes(narrative.trace); }
+
+  /** Boxes of words that are not simply where the pointer was. */
+  places(narrative) { return narrative.boxes; }
+
   build() {
     this.text = h("textarea", { id: "edited", rows: 5, spellcheck: "true", dir: "auto", oninput: () => this.retype() });
     this.text.value = this.state.text;
+    this.language = new LanguageField("edited-language", this.state.language, [this.text], null, () => this.change({ ...this.state, language: this.language.tag }, "language"));
     this.details = h("div", { class: "details" });
     this.undoButton = button("", { kind: "icon", icon: "undo", label: "Undo", "aria-keyshortcuts": "Control+Z", onclick: () => this.undo() });
     this.redoButton = button("", { kind: "icon", icon: "redo", label: "Redo", "aria-keyshortcuts": "Control+Shift+Z", onclick: () => this.redo() });
@@ -41,7 +53,7 @@ export class Edit {
     this.parts = [
       h("h2", {}, "Edit"),
       h("p", { class: "lead" }, "Correct the words, drag them to when they were said, draw strokes anew. Earlier versions stay."),
-      h("div", { class: "fields" }, h("label", { for: "edited" }, "Transcript"), this.text),
+      h("div", { class: "fields" }, h("label", { for: "edited" }, "Transcript"), this.text, this.language.element),
       this.details, this.facts,
       h("div", { class: "row" }, this.saveButton, button("Close", { kind: "quiet", onclick: () => this.done(null) }), this.undoButton, this.redoButton),
       this.aside,
@@ -55,8 +67,8 @@ export class Edit {
     this.player.watch = (time, end) => this.timeline.at(time, end);
     const found = await edits.kept(this.narrative.id).catch(() => undefined);
     if (!found || this.past.length) return;
-    this.change(found.state, "");
-    this.text.value = this.state.text;
+    this.change({ ...this.state, ...found.state }, ""); // What an earlier page did not know stays as it is.
+    this.fill();
     const stale = found.version !== this.narrative.version;
     toast("Your changes are back.", { hint: stale ? "The narrative was changed since; saving puts yours on top." : "They had not been saved.", action: ["Drop them", () => this.undo()] });
   }
@@ -94,9 +106,14 @@ export class Edit {
     to.push(this.state);
     this.state = from.pop();
     this.last = "";
-    this.text.value = this.state.text;
+    this.fill();
     this.show();
     this.keep();
+  }
+
+  fill() {
+    this.text.value = this.state.text;
+    this.language.set(this.state.language);
   }
 
   async keep() {
@@ -111,6 +128,12 @@ export class Edit {
 
   retype() {
     this.change({ ...this.state, text: this.text.value, words: reworded(this.state.words, this.text.value) }, "text");
+  }
+
+  /** Words without times lie over the whole narrative, to be dragged to where they are. */
+  spreadWords() {
+    this.change({ ...this.state, words: spread(this.state.text, ...this.player.span), timed_by: "even" }, "");
+    this.timeline.wordMarks[0].focus();
   }
 
   time(i, start, end, done) {
@@ -144,20 +167,30 @@ export class Edit {
   }
 
   show() {
-    const { text, lines } = this.state, words = said(this.state.words), unsure = words.filter(doubtful).length;
+    const { lines } = this.state, words = said(this.state.words), unsure = words.filter(doubtful).length;
     if (this.chosen && !(this.chosen.kind === "word" ? words : lines)[this.chosen.i]) this.chosen = null;
     const time = this.player.time ?? 0;
-    this.player.load({ text, words, trace: joined(lines), boxes: this.boxes() }, { audio: this.audio });
+    this.player.load(this.shown(), { audio: this.audio });
     this.player.time = Math.min(time, this.player.span[1]);
     this.timeline.show({ words, lines, end: this.player.span[1], chosen: this.chosen });
     this.player.tell();
     this.undoButton.disabled = !this.past.length;
     this.redoButton.disabled = !this.future.length;
     this.facts.textContent = [counted(words.length, "timed word"), counted(lines.length, "stroke"), unsure ? `${unsure} of doubtful time, dotted` : "", this.changed ? "not saved" : ""].filter(Boolean).join(" · ");
-    this.details.replaceChildren(...(this.chosen ? this.about() : [h("p", { class: "hint" }, "Choose a word or a stroke below the photo.")]));
+    this.detail();
     if (this.chosen?.kind === "word") this.player.light(this.chosen.i);
     this.mark();
     this.setHand();
+  }
+
+  /** What is replayed. */
+  shown() {
+    const { text, language, lines, words } = this.state;
+    return { text, language, words: said(words), trace: joined(lines), boxes: this.boxes() };
+  }
+
+  detail() {
+    this.details.replaceChildren(...(this.chosen ? this.about() : this.unchosen()));
   }
 
   /** The chosen stroke stands out. */
@@ -166,6 +199,11 @@ export class Edit {
     if (this.chosen?.kind !== "stroke") return;
     const line = new LiveLine(this.app.stage, this.lines);
     for (const [x, y] of this.state.lines[this.chosen.i]) line.add([x, y]);
+  }
+
+  unchosen() {
+    if (this.state.words.length || !this.state.text.trim()) return [h("p", { class: "hint" }, `Choose a word or a stroke below the ${this.picture}.`)];
+    return [h("p", { class: "hint" }, "The words have no times. Spread them evenly to begin with, then drag each to when it was said."), h("div", { class: "row" }, button("Spread the words", { kind: "quiet small", onclick: () => this.spreadWords() }))];
   }
 
   boxes() {
@@ -179,7 +217,6 @@ export class Edit {
       const input = h("input", { id, type: "number", step: "0.05", min: "0", value: value.toFixed(3), disabled: fixed, onchange: () => { if (input.value !== "" && Number.isFinite(input.valueAsNumber)) set(input.valueAsNumber); else input.value = value.toFixed(3); } });
       return h("div", {}, h("label", { for: id }, label), input);
     };
-    const tool = (name, text) => button(text, { kind: "quiet small", "aria-pressed": String(this.tool === name), onclick: () => this.take(name) });
     const times = word
       ? [field("from", "From, s", from, (value) => this.time(i, value, Math.max(value, to), true)), field("to", "To, s", to, (value) => this.time(i, from, value, true))]
       : [field("from", "From, s", from, (value) => this.delay(i, value, true)), field("to", "To, s", to, () => {}, true)];
@@ -187,17 +224,27 @@ export class Edit {
       h("h3", {}, word ? `“${this.state.words[i].text}”` : `Stroke ${i + 1}`),
       h("div", { class: "times" }, times),
       word && doubtful(said(this.state.words)[i]) ? h("p", { class: "hint" }, "The time of this word is doubtful: hear it, and move it if it is wrong.") : null,
-      h("div", { class: "row" }, tool("draw", word ? "Draw where it is" : "Draw it anew"), word ? null : tool("move", "Move it"),
-        button(word ? "No stroke here" : "Delete stroke", { kind: "quiet small", onclick: () => this.erase() })),
-      this.tool ? h("p", { class: "hint" }, this.tool === "draw" ? `Draw on the photo. It takes the place of what was drawn from ${clock(from)} to ${clock(to)}.` : "Drag on the photo.") : null,
+      h("div", { class: "row" }, this.tools()),
+      this.tool ? h("p", { class: "hint" }, this.tool === "draw" ? `Draw on the ${this.picture}. It takes the place of what was drawn from ${clock(from)} to ${clock(to)}.` : `Drag on the ${this.picture}.`) : null,
     ].filter(Boolean);
   }
+
+  /** What can be done with what is chosen. */
+  tools() {
+    const word = this.chosen.kind === "word";
+    const tool = (name, text) => button(text, { kind: "quiet small", "aria-pressed": String(this.tool === name), onclick: () => this.take(name) });
+    return [tool("draw", word ? "Draw where it is" : "Draw it anew"), word ? null : tool("move", "Move it"), button(word ? "No stroke here" : "Delete stroke", { kind: "quiet small", onclick: () => this.erase() })];
+  }
+
+  /** A point that the hand draws. */
+  point(x, y, t) { return [x, y, t]; }
 
   take(tool) {
     this.tool = this.tool === tool ? "" : tool;
     this.show();
+    if (this.tool) this.app.stage.element.scrollIntoView({ block: "nearest" }); // On a phone it may be far above.
     if (this.tool && this.app.stage.pad.matches(":focus-visible")) this.app.stage.showCursor();
-    announce(this.tool ? "Draw on the photo" : "");
+    announce(this.tool ? `Draw on the ${this.picture}` : "");
   }
 
   erase() {
@@ -209,7 +256,7 @@ export class Edit {
     const { stage } = this.app;
     if (!this.tool) { stage.setHand(null); return; }
     let drawn = [], live = null;
-    const add = (x, y, t) => { live?.add([x, y]); drawn.push([x, y, t]); };
+    const add = (x, y, t) => { live?.add([x, y]); drawn.push(this.point(x, y, t)); };
     stage.setHand({
       name: this.tool === "draw" ? "Drawing" : "Moving", how: HOW,
       down: (x, y, t) => { drawn = []; if (this.tool === "draw") live = new LiveLine(stage, this.lines); add(x, y, t); },
@@ -229,9 +276,14 @@ export class Edit {
   // In the end.
 
   asNarrative(version) {
-    const { id, photo, annotator, keys, typed, origin, created } = this.narrative;
-    const { text, words, lines, timed_by } = this.state;
-    return { id, photo, annotator, keys, typed: typed ?? null, origin, created, text, words: said(words), trace: joined(lines), timed_by: words.length ? timed_by : null, boxes: this.boxes(), version };
+    return { ...this.told(version), photo: this.narrative.photo, boxes: this.boxes() };
+  }
+
+  /** All that it says, whatever it is about. */
+  told(version) {
+    const { id, annotator, keys, typed, origin, created, source } = this.narrative;
+    const { text, words, lines, timed_by, language } = this.state;
+    return { id, annotator, keys, typed: typed ?? null, origin, created, text, language: language || null, source: source ?? null, words: said(words), trace: joined(lines), timed_by: words.length ? timed_by : null, version };
   }
 
   /** over: save even if somebody else changed it meanwhile; what they wrote is an earlier version then. */
@@ -240,7 +292,7 @@ export class Edit {
     this.saveButton.disabled = true;
     this.aside.replaceChildren(busy("Saving …"));
     try {
-      const saved = await api.putNarrative(this.asNarrative(over ? null : this.narrative.version));
+      const saved = await this.kept.putNarrative(this.asNarrative(over ? null : this.narrative.version));
       await edits.forget(this.narrative.id).catch(() => {});
       announce("Saved");
       this.past = [];

@@ -2,6 +2,7 @@
 
 import { button, calmMotion, clock, h, relabel, s } from "./dom.js";
 import { css, timeColour } from "./colours.js";
+import { spoken } from "./languages.js";
 import { between, doubtful, pieces, positionAt, span, strokes, whereabouts, wordBoxes } from "./narrative.js";
 import { toast } from "./notices.js";
 
@@ -108,6 +109,7 @@ export class Player {
 
   write() {
     const { words, text } = this.narrative;
+    spoken(this.text, this.narrative.language);
     if (!words.length) { this.spans = []; this.text.append(text); return; }
     this.spans = words.map((word, i) => this.wordButton(word, i));
     this.text.append(...this.spans.flatMap((span) => [span, " "]));

@@ -68,7 +68,7 @@ class Pointing {
       event.currentTarget.disabled = true;
       try {
         const { id, ...rest } = narrative;
-        const saved = await api.addNarrative(rest);
+        const saved = await api.sendNarrative(rest);
         row.replaceChildren(h("span", { class: "hint" }, "Kept."), exportMenu(() => saved.id));
         toast("Kept. It is among this photo's narratives.", { action: ["Replay", () => this.app.go("replay")] });
       } catch (error) {

@@ -3,6 +3,7 @@
 import * as api from "./api.js";
 import * as drafts from "./drafts.js";
 import { button, clock, counted, h, keyHelp, relabel } from "./dom.js";
+import { canBeTimed, LanguageField, spoken } from "./languages.js";
 import { Microphone, whyNot, withoutVoice } from "./microphone.js";
 import { announce, busy, problem, toast, toastProblem } from "./notices.js";
 import { Player } from "./player.js";
@@ -147,6 +148,7 @@ export class Record {
       id: "typed", rows: 5, spellcheck: "true", "aria-describedby": "typed-how",
       oninput: (event) => take.typed(event.target.value, event.timeStamp),
     });
+    spoken(notes, take.draft.language);
     this.panel.replaceChildren(
       h("h2", {}, "Recording"),
       h("p", { class: "lead" }, take.microphone ? "Speak, and draw over what you speak of." : "Type, and draw over what you write of."),
@@ -250,7 +252,7 @@ export class Record {
     if (!recording.sound.length || !facts) return;
     const { Transcribe } = await import("./transcribe.js");
     if (this.recording !== recording) return;
-    this.transcribe = new Transcribe(facts, () => wav(recording.sound, recording.rate), this.text, () => { if (this.recording === recording) this.edited(); });
+    this.transcribe = new Transcribe(facts, () => wav(recording.sound, recording.rate), this.text, this.language, () => { if (this.recording === recording) this.edited(); });
     place.replaceChildren(this.transcribe.element);
   }
 
@@ -258,10 +260,11 @@ export class Record {
     const { recording } = this;
     this.text = h("textarea", { id: "transcript", rows: 6, spellcheck: "true", oninput: () => this.edited() });
     this.text.value = recording.text;
+    this.language = new LanguageField("language", recording.language, [this.text], recording.sound.length > 0, () => { remember("language", this.language.tag); this.edited(); });
     this.who = h("input", { id: "annotator", autocomplete: "off", maxlength: 100, oninput: () => this.edited() });
     this.who.value = recording.annotator;
     this.form = h("div", { class: "fields" },
-      h("label", { for: "transcript" }, "Transcript"), this.text,
+      h("label", { for: "transcript" }, "Transcript"), this.text, this.language.element,
       h("label", { for: "annotator" }, "Your name ", h("small", {}, "optional, goes into the export")), this.who);
   }
 
@@ -277,6 +280,7 @@ export class Record {
 
   edited() {
     this.recording.text = this.text.value;
+    this.recording.language = this.language.tag;
     this.recording.annotator = this.who.value.trim();
     remember("annotator", this.recording.annotator);
     this.keepDraft();
@@ -313,8 +317,8 @@ export class Record {
   }
 
   asNarrative() {
-    const { id, photo, annotator, text, points, starts, keys, typed, created } = this.recording;
-    return { id, photo, annotator, text, words: [], trace: { points, starts }, keys, typed, audio: false, origin: "human", created };
+    const { id, photo, annotator, text, points, starts, keys, typed, language, created } = this.recording;
+    return { id, photo, annotator, text, language: language || null, words: [], trace: { points, starts }, keys, typed, audio: false, origin: "human", created };
   }
 
   /** Give it to the server; only then the browser forgets its own copy. */
@@ -326,7 +330,7 @@ export class Record {
     if (this.saveNext) this.saveNext.disabled = true;
     this.aside.replaceChildren(busy("Saving …"));
     try {
-      let saved = await this.sent();
+      let saved = await this.kept.sendNarrative(this.asNarrative());
       if (recording.sound.length) {
         await this.kept.putAudio(saved.id, wav(recording.sound, recording.rate));
         saved = { ...saved, audio: true };
@@ -342,16 +346,6 @@ export class Record {
     }
   }
 
-  /** The narrative as the server has it. Its id is ours: if an earlier try came half-way, this makes no second one. */
-  async sent() {
-    try {
-      return await this.kept.addNarrative(this.asNarrative());
-    } catch (error) {
-      if (error.status !== 409) throw error;
-      return this.kept.putNarrative(this.asNarrative());
-    }
-  }
-
   /** next: go on with the next open photo; the words of this one are timed meanwhile. */
   async done(saved, next) {
     this.state = "saved";
@@ -359,7 +353,7 @@ export class Record {
     announce("Saved");
     this.app.queue.told(saved.photo);
     if (next && this.app.queue.next()) {
-      if (saved.text.trim()) this.alignLater(saved);
+      if (saved.text.trim() && canBeTimed(saved)) this.alignLater(saved);
       this.nextPhoto();
       return;
     }

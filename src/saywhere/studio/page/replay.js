@@ -4,6 +4,7 @@ import * as api from "./api.js";
 import { button, clock, h } from "./dom.js";
 import { Exchange } from "./exchange.js";
 import { exportMenu } from "./exports.js";
+import { spoken } from "./languages.js";
 import { span } from "./narrative.js";
 import { busy, problem, toastProblem, undoable } from "./notices.js";
 import { Player } from "./player.js";
@@ -78,7 +79,7 @@ export class Replay {
     const about = [person ? "" : "written by a model", narrative.created ? new Date(narrative.created).toLocaleString([], { dateStyle: "medium", timeStyle: "short" }) : "", length(narrative)].filter(Boolean).join(" · ");
     return h("li", { class: narrative.id === this.chosen?.id ? "chosen" : "" },
       h("button", { type: "button", class: "pick", "aria-pressed": String(narrative.id === this.chosen?.id), onclick: () => this.choose(narrative, true) },
-        h("strong", {}, who), h("small", {}, about), h("span", { class: "excerpt", dir: "auto" }, narrative.text || "without words")),
+        h("strong", {}, who), h("small", {}, about), spoken(h("span", { class: "excerpt", dir: "auto" }, narrative.text || "without words"), narrative.language)),
       button("", { kind: "icon small", icon: "bin", label: `Delete the narrative of ${who}`, onclick: () => this.remove(narrative) }));
   }
 

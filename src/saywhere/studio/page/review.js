@@ -3,6 +3,7 @@
 import * as api from "./api.js";
 import { button, counted, h, keyHelp } from "./dom.js";
 import { announce, busy, problem, toastProblem } from "./notices.js";
+import { nameOf, spoken } from "./languages.js";
 import { people, PeopleVisit, STATES } from "./people.js";
 import { Player } from "./player.js";
 
@@ -79,7 +80,7 @@ class Review extends PeopleVisit {
   renderList() {
     this.list.replaceChildren(...this.at.submissions.map((one) => h("li", { class: one.narrative === this.chosen?.narrative ? "chosen" : "" },
       h("button", { type: "button", class: "pick", "aria-pressed": String(one.narrative === this.chosen?.narrative), onclick: () => this.choose(one) },
-        h("strong", {}, one.annotator), h("small", { class: "state" }, STATES[one.state]), h("span", { class: "excerpt", dir: "auto" }, one.text || "without words")))));
+        h("strong", {}, one.annotator), h("small", { class: "state" }, STATES[one.state]), spoken(h("span", { class: "excerpt", dir: "auto" }, one.text || "without words"), one.language)))));
   }
 
   async choose(one) {
@@ -100,11 +101,11 @@ class Review extends PeopleVisit {
   }
 
   tell() {
-    const { annotator, created, state, name, reviews } = this.chosen;
+    const { annotator, created, state, name, reviews, language } = this.chosen;
     this.note = h("textarea", { id: "note", rows: 3, maxlength: 1000, spellcheck: "true", "aria-describedby": "note-how" });
     this.says = h("div", {});
     this.panel.replaceChildren(this.head,
-      h("h2", {}, annotator), h("p", { class: "hint" }, `${name} · ${when(created)} · `, h("span", { class: "state" }, STATES[state])),
+      h("h2", {}, annotator), h("p", { class: "hint" }, `${name} · ${when(created)}${language ? ` · in ${nameOf(language)}` : ""} · `, h("span", { class: "state" }, STATES[state])),
       this.player.text,
       h("div", { class: "fields" }, h("label", { for: "note" }, "Note"), this.note, h("p", { class: "hint", id: "note-how" }, "Needed to return or reject; the annotator reads it.")),
       h("div", { class: "row" },

@@ -1,4 +1,8 @@
-/** Changes to a narrative, as values: each function gives something new and leaves what it was given as it was. */
+/**
+ * Changes to a narrative, as values: each function gives something new and leaves what it was given as it was.
+ *
+ * Points are [x, y, t]; what stands behind the time, such as the frame of a video, goes with them.
+ */
 
 const LEAST_S = 0.05, USUAL_S = 0.3; // Of a word that is put between others.
 const MOST_COMPARED = 1e6;
@@ -71,6 +75,15 @@ function place(found, texts, old, next) {
   }
 }
 
+/** The words of a text, each as long as its letters, over a time that is at least as long as they usually take. */
+export function spread(text, start, to) {
+  const texts = text.split(/\s+/).filter(Boolean), found = [], from = Math.max(0, start);
+  const until = Math.max(to, from + USUAL_S * texts.length);
+  if (texts.length === 1) return [{ text: texts[0], start_s: from, end_s: until, box: null }];
+  place(found, texts, [{ start_s: from, end_s: until }]);
+  return found;
+}
+
 /** Room for n more words. Where there is none, the word before gives half of its own. */
 function gap(found, n, next) {
   const last = found[found.length - 1];
@@ -94,7 +107,7 @@ export function joined(lines) {
   const starts = [];
   let n = 0;
   for (const line of lines) { starts.push(n); n += line.length; }
-  return { points: lines.flat(), starts };
+  return { points: lines.flat().map(([x, y, t]) => [x, y, t]), starts };
 }
 
 const first = (line) => line[0][2], last = (line) => line[line.length - 1][2];
@@ -108,13 +121,13 @@ export function without(lines, from, to) {
 export function redrawn(lines, from, to, drawn) {
   const [a, b] = [first(drawn), last(drawn)];
   const at = (t) => (b > a ? from + ((t - a) / (b - a)) * (to - from) : from);
-  const line = drawn.map(([x, y, t]) => [round(x, 5), round(y, 5), at(t)]);
+  const line = drawn.map(([x, y, t, ...more]) => [round(x, 5), round(y, 5), at(t), ...more]);
   return [...without(lines, from, to), line].sort((one, other) => first(one) - first(other));
 }
 
 /** Strokes with one of them elsewhere on the photo. */
 export const shifted = (lines, i, dx, dy) =>
-  lines.map((line, k) => (k === i ? line.map(([x, y, t]) => [round(x + dx, 5), round(y + dy, 5), t]) : line));
+  lines.map((line, k) => (k === i ? line.map(([x, y, t, ...more]) => [round(x + dx, 5), round(y + dy, 5), t, ...more]) : line));
 
 /** Strokes with one of them at another time; it cannot overtake its neighbours. */
 export function delayed(lines, i, start) {
@@ -123,5 +136,5 @@ export function delayed(lines, i, start) {
   const by = Math.max(least, Math.min(start, most)) - first(line);
   const to = i + 1 < lines.length ? first(lines[i + 1]) : Infinity;
   // Sums of fractions may be a hair beyond the neighbours.
-  return lines.map((one, k) => (k === i ? one.map(([x, y, t]) => [x, y, Math.min(to, Math.max(least, round(t + by, 6)))]) : one));
+  return lines.map((one, k) => (k === i ? one.map(([x, y, t, ...more]) => [x, y, Math.min(to, Math.max(least, round(t + by, 6))), ...more]) : one));
 }

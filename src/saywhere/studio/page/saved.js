@@ -3,6 +3,7 @@
 import * as api from "./api.js";
 import { button, h } from "./dom.js";
 import { exportMenu } from "./exports.js";
+import { canBeTimed, LanguageField } from "./languages.js";
 import { doubtful } from "./narrative.js";
 import { busy, problem } from "./notices.js";
 
@@ -23,23 +24,26 @@ export class Saved {
     this.aside = h("div", {});
     this.text = h("textarea", { id: "transcript", rows: 4, spellcheck: "true" });
     this.text.value = saved.text;
+    this.language = new LanguageField("language", saved.language, [this.text], saved.audio, () => {});
     player.load(saved, { audio: this.audio });
     this.parts = [
       h("h2", {}, "Saved"), player.text, this.aside,
-      h("div", { class: "fields" }, h("label", { for: "transcript" }, "Transcript"), this.text),
+      h("div", { class: "fields" }, h("label", { for: "transcript" }, "Transcript"), this.text, this.language.element),
       h("div", { class: "row" }, more, this.alignButton, kept === api ? exportMenu(() => this.saved.id) : null),
     ];
   }
 
   async begin() {
-    if (this.saved.text.trim()) await this.align();
+    if (this.saved.text.trim() && canBeTimed(this.saved)) await this.align();
+    else if (this.saved.text.trim()) this.aside.replaceChildren(...(this.saved.audio ? [] : [h("p", { class: "hint" }, "Nothing tells when the words were said: there is no voice, and nothing was typed.")])); // Of a voice, the language tells.
     else this.aside.replaceChildren(h("p", { class: "hint" }, "Without a transcript there are no words to time yet. Write it below, and press Align words."));
   }
 
   /** Words and voice, after the transcript was corrected. */
   async alignAnew() {
     try {
-      if (this.text.value !== this.saved.text) this.saved = await this.kept.putNarrative({ ...this.saved, text: this.text.value, words: [] });
+      const now = { text: this.text.value, language: this.language.tag || null };
+      if (now.text !== this.saved.text || now.language !== this.saved.language) this.saved = await this.kept.putNarrative({ ...this.saved, ...now, words: [], timed_by: null });
     } catch (error) {
       if (!(error instanceof api.Refused)) throw error;
       this.aside.replaceChildren(problem(error, () => this.alignAnew()));

@@ -1,6 +1,7 @@
 /** One recording while it is made: points, keys and sound on one clock, kept safe every second. */
 
 import * as drafts from "./drafts.js";
+import { usual } from "./languages.js";
 
 const KEEP_MS = 1000;
 const PINCH_S = 1; // Between its two fingers, at most.
@@ -13,7 +14,7 @@ export class Take {
     this.onTrouble = onTrouble;
     this.draft = {
       id: drafts.newId(), photo: photo.id, photoName: photo.name, created: new Date().toISOString(), annotator,
-      text: "", typed: "", keys: [], starts: [], duration_s: 0, rate: microphone ? microphone.rate : 0,
+      text: "", typed: "", language: usual(), keys: [], starts: [], duration_s: 0, rate: microphone ? microphone.rate : 0,
     };
     this.points = [];
     this.sound = [];

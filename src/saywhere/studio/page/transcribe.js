@@ -2,10 +2,9 @@
 
 import * as api from "./api.js";
 import { button, h, sentence } from "./dom.js";
+import { nameOf } from "./languages.js";
 import { announce, problem, toast } from "./notices.js";
 import { remember, remembered } from "./settings.js";
-
-const nameOf = (code) => new Intl.DisplayNames(["en"], { type: "language", fallback: "code" }).of(code);
 
 /** Stop a job as soon as it has begun; where none began, there is nothing to stop. */
 async function stop(begun) {
@@ -16,7 +15,7 @@ async function stop(begun) {
   }
 }
 
-/** What is said in a WAV file → {text, language, aligned}. tell: gets {done, total} in seconds. Leaving it stops it. */
+/** What is said in a WAV file → {text, language}. tell: gets {done, total} in seconds. Leaving it stops it. */
 async function transcription(wav, language, tell, signal) {
   // Without the signal: only the answer says which job there is to stop.
   const begun = api.asked("POST", api.at("transcriptions") + (language ? `?language=${encodeURIComponent(language)}` : ""), { body: wav, type: "audio/wav" });
@@ -32,9 +31,9 @@ async function transcription(wav, language, tell, signal) {
 }
 
 export class Transcribe {
-  /** facts: of the status. sound: gives the WAV file. text: the field; written: called when its text has changed. */
-  constructor(facts, sound, text, written) {
-    Object.assign(this, { facts, sound, text, written });
+  /** facts: of the status. sound: gives the WAV file. text: the field; language: the choice of its own; written: called when either has changed. */
+  constructor(facts, sound, text, language, written) {
+    Object.assign(this, { facts, sound, text, language, written });
     this.element = h("section", { class: "transcribe", "aria-label": "Automatic transcription" });
     this.running = null;
     this.rest();
@@ -45,27 +44,19 @@ export class Transcribe {
       this.element.replaceChildren(h("p", { class: "hint" }, sentence(this.facts.why), " ", h("code", {}, this.facts.how)));
       return;
     }
-    const language = h("select", { "aria-label": "Language spoken", onchange: () => { remember("language", language.value); this.tellAligned(language.value); } },
-      h("option", { value: "" }, "Any language"), this.facts.languages.map((code) => [nameOf(code), code]).sort().map(([name, value]) => h("option", { value }, name)));
-    language.value = this.facts.languages.includes(remembered("language", "")) ? remembered("language", "") : "";
     const always = h("input", { type: "checkbox", checked: remembered("transcribe", "") === "always", onchange: () => remember("transcribe", always.checked ? "always" : "") });
-    this.start = button("Transcribe", { kind: "quiet", icon: "mic", onclick: () => this.begin(language.value) });
+    this.start = button("Transcribe", { kind: "quiet", icon: "mic", onclick: () => this.begin() });
     this.note = h("p", { class: "hint", role: "status" });
-    this.element.replaceChildren(h("div", { class: "row" }, this.start, language), h("label", { class: "always" }, always, " Always, after each recording"), this.note, ...more);
-    this.tellAligned(language.value);
-  }
-
-  /** What a language gets. */
-  tellAligned(code) {
-    this.note.textContent = !code || this.facts.aligned.includes(code) ? "" : `Words in ${nameOf(code)} get no times from the voice: only ${this.facts.aligned.map(nameOf).join(", ")} is aligned.`;
+    this.element.replaceChildren(h("div", { class: "row" }, this.start), h("label", { class: "always" }, always, " Always, after each recording"), this.note, ...more);
   }
 
   /** After a recording: at once, if that is wanted and nothing was typed. */
   offer() {
-    if (this.facts.has && remembered("transcribe", "") === "always" && !this.text.value.trim()) this.begin(remembered("language", ""));
+    if (this.facts.has && remembered("transcribe", "") === "always" && !this.text.value.trim()) this.begin();
   }
 
-  async begin(language) {
+  /** In the language that was chosen; where none was, it is found out. */
+  async begin() {
     if (this.running) return;
     const running = this.running = new AbortController();
     const bar = h("progress", { "aria-label": "Transcribing" }), stop = button("Cancel transcription", { kind: "quiet small", onclick: () => this.cancel() });
@@ -77,7 +68,7 @@ export class Transcribe {
       if (total) Object.assign(bar, { max: total, value: done });
     };
     try {
-      const said = await transcription(this.sound(), language, tell, running.signal);
+      const said = await transcription(this.sound(), this.language.tag, tell, running.signal);
       this.running = null;
       this.rest();
       this.put(said);
@@ -90,12 +81,13 @@ export class Transcribe {
   }
 
   /** The text takes the place of what is there, with a way back. */
-  put({ text, language, aligned }) {
+  put({ text, language }) {
     const before = this.text.value;
+    if (text) this.language.set(language);
     this.write(text);
     if (before.trim() && before !== text) toast("The transcript was replaced.", { action: ["Undo", () => this.write(before)] });
     this.note.textContent = !text ? "No speech was understood. Type what was said."
-      : `Heard ${nameOf(language)}. Correct what was misheard.${aligned ? "" : " Its words get no times from the voice: only English is aligned."}`;
+      : `Heard ${nameOf(language)}. Correct what was misheard.`;
     this.text.focus();
   }
 

@@ -4,11 +4,13 @@ import * as api from "./api.js";
 import { button, clock, counted, h, icon } from "./dom.js";
 import { FilmPlayer } from "./film.js";
 import { bring, FootageView } from "./footage.js";
+import { canBeTimed } from "./languages.js";
 import { announce, busy, problem, toastProblem, undoable } from "./notices.js";
 import { Telling } from "./telling.js";
+import { earlierVersions } from "./versions.js";
 import { waitingList } from "./waiting.js";
 
-/** What was told of one actor: {key, name, about, fetch, actor, own}; fetch gives the video, own what was recorded here. */
+/** What was told of one actor: {key, name, about, fetch, actor, own, footage}; fetch gives the video, own what was recorded here. */
 const given = (video) => video.actors.map((name, actor) => ({
   key: `given-${video.id}-${actor}`, name, actor, own: null, fetch: () => api.video(video.id),
   about: `${video.video} · ${counted(video.frames, "key frame")}${video.annotator ? ` · annotator ${video.annotator}` : ""}`,
@@ -17,7 +19,7 @@ const given = (video) => video.actors.map((name, actor) => ({
 function recorded(footage, own) {
   const frames = own.frames.map((name) => ({ url: null, missing: "it has no file", ...footage.frames.find((one) => one.name === name), name }));
   const video = { video: footage.name, width: footage.width, height: footage.height, frames, actors: [{ ...own, name: own.actor, audio: own.audio ? api.filmed.audioAddress(own.id) : null }] };
-  return { key: `own-${own.id}`, name: own.actor, actor: 0, own, fetch: async () => video, about: `${footage.name} · ${counted(frames.length, "key frame")}${own.annotator ? ` · ${own.annotator}` : ""}` };
+  return { key: `own-${own.id}`, name: own.actor, actor: 0, own, footage, fetch: async () => video, about: `${footage.name} · ${counted(frames.length, "key frame")}${own.annotator ? ` · ${own.annotator}` : ""}` };
 }
 
 export class Video {
@@ -31,14 +33,15 @@ export class Video {
     this.state = h("div", {});
     this.strip = h("ol", { class: "strip", "aria-label": "Key frames" });
     this.notes = h("div", { class: "result" });
+    this.tools = h("div", {});
     this.list = h("ul", { class: "list narratives" });
     this.toTell = h("section", { class: "footage", "aria-label": "Tell about a video" });
     this.input = h("input", { type: "file", accept: "video/*,image/png,image/jpeg,image/webp", multiple: true, class: "unseen", tabindex: "-1", "aria-label": "A video file, or its frames", onchange: () => { this.bring([...this.input.files]); this.input.value = ""; } });
-    this.paper = h("div", { class: "paper" }, h("h2", {}, "Videos"), this.state, this.player.text, this.notes, this.strip, this.list, this.toTell, this.input);
+    this.paper = h("div", { class: "paper" }, h("h2", {}, "Videos"), this.state, this.player.text, this.notes, this.tools, this.strip, this.list, this.toTell, this.input);
     this.panel = h("div", {}, this.paper);
     this.files = new Map(); // Footage id → a video that was picked in this browser.
-    this.video = this.entry = null;
-    this.whileTyping = (event) => this.view !== null && this.telling.whileTyping(event);
+    this.video = this.entry = this.editing = null;
+    this.whileTyping = (event) => (this.editing ? this.editing.whileTyping(event) : this.view !== null && this.telling.whileTyping(event));
   }
 
   get view() { return this.telling.view; }
@@ -46,10 +49,12 @@ export class Video {
   async enter() {
     document.body.classList.remove("bare");
     if (this.view) { await this.tell(this.view); return; }
+    if (this.editing) { this.stageVideo(); this.editing.show(); return; }
     await this.home();
   }
 
   leave() {
+    this.stopEditing();
     this.player.pause();
     this.player.layer.setAttribute("visibility", "hidden");
     this.telling.leave();
@@ -138,7 +143,7 @@ export class Video {
   bare() {
     this.player.clear();
     this.video = this.entry = null;
-    for (const part of [this.notes, this.strip, this.list]) part.replaceChildren();
+    for (const part of [this.notes, this.tools, this.strip, this.list]) part.replaceChildren();
     this.app.stage.show(this.app.photo);
   }
 
@@ -173,6 +178,70 @@ export class Video {
       told.audio ? "" : "The voice is not here; the words are lit without it.",
       missing.length ? `Missing key frames: ${missing.join(", ")}. The replay goes on without them.` : "",
     ].filter(Boolean).map((note) => h("p", { class: "hint" }, note)));
+    this.offerTools();
+  }
+
+  // What was told here can be changed; a file is only read.
+
+  offerTools() {
+    const { own } = this.entry;
+    this.tools.replaceChildren();
+    if (!own) return;
+    const untimed = own.text.trim() && !own.words.length && canBeTimed(own);
+    this.tools.append(h("div", { class: "row" }, button("Edit", { kind: "quiet", "aria-keyshortcuts": "e", onclick: () => this.edit() }),
+      untimed ? button("Align words", { kind: "quiet", onclick: () => this.align(own) }) : null));
+    if (own.version > 1) this.tools.append(earlierVersions(own, (one) => this.see(one), (one) => this.replaced(one), "video-narratives"));
+  }
+
+  async align(own) {
+    try {
+      await this.replaced(await api.filmed.align(own.id));
+    } catch (error) {
+      if (!(error instanceof api.Refused)) throw error;
+      this.notes.append(problem(error));
+    }
+  }
+
+  /** A version as it was; the button shows the newest again. */
+  async see(version) {
+    const { entry } = this;
+    this.video = await recorded(entry.footage, version).fetch();
+    this.load(false);
+    const back = button("Show the newest", { kind: "quiet small", onclick: () => this.choose(entry, false) });
+    this.notes.prepend(h("p", { class: "gentle" }, `This is version ${version.version}, as it was. `, back));
+    back.focus();
+  }
+
+  /** A narrative in place of the one of its id. */
+  async replaced(own) {
+    const entry = recorded(this.entry.footage, own);
+    this.entries = this.entries.map((one) => (one.key === entry.key ? entry : one));
+    await this.choose(entry, false);
+  }
+
+  async edit() {
+    const { entry, video } = this;
+    const { FilmEdit } = await import("./edit_film.js");
+    if (this.entry !== entry || this.editing || this.view || this.app.mode !== this) return;
+    this.player.pause();
+    this.editing = new FilmEdit(this.app, this.player, entry.own, video.frames, (saved) => this.edited(saved));
+    this.panel.replaceChildren(h("div", { class: "paper" }, this.editing.parts));
+    this.dock.replaceChildren(...this.editing.dock);
+    await this.editing.begin();
+  }
+
+  async edited(saved) {
+    this.stopEditing();
+    await this.replaced(saved ?? this.entry.own);
+    this.tools.querySelector("[aria-keyshortcuts=e]").focus();
+  }
+
+  stopEditing() {
+    if (!this.editing) return;
+    this.editing.close();
+    this.editing = null;
+    this.panel.replaceChildren(this.paper);
+    this.dock.replaceChildren(this.player.bar);
   }
 
   thumb({ name, url, missing }, i) {
@@ -191,6 +260,7 @@ export class Video {
     [...this.strip.children].forEach((item, i) => {
       if (i === index) item.firstChild.setAttribute("aria-current", "true"); else item.firstChild.removeAttribute("aria-current");
     });
+    this.editing?.sees(index);
   }
 
   render() {
@@ -233,6 +303,8 @@ export class Video {
 
   key(event) {
     if (this.view) return this.telling.key(event);
+    if (this.editing) return this.editing.key(event);
+    if (event.key === "e" && this.entry?.own && !event.ctrlKey && !event.metaKey && !event.altKey) { this.edit(); return true; }
     if (event.key === "k" && this.player.narrative) { this.player.toggle(); return true; }
     return false;
   }
