@@ -13,6 +13,7 @@ from saywhere.studio.app import PAGE
 # Fetched when somebody edits a narrative.
 EDITING = ("edit.js", "edits.js", "revise.js", "timeline.js")
 VIDEOS = ("film.js", "footage.js", "telling.js", "video.js")
+FILM_EDITING = "edit_film.js"
 PEOPLE = ("annotate.html", "annotate.js", "people.css", "people.js", "review.html", "review.js")
 
 
@@ -56,7 +57,7 @@ def test_every_module_is_fetched_ahead():
     named = set(re.findall(r'href="page/(\w+\.js)"', markup))
     # The first two are scripts of the page; then those for sound, transcripts, and the pages of studies.
     apart = {"main.js", "theme.js", "capture.js", "transcribe.js", "study.js", "collect.js", "visit.js"}
-    apart |= {*EDITING, *VIDEOS, *PEOPLE}
+    apart |= {*EDITING, *VIDEOS, FILM_EDITING, *PEOPLE}
     assert named == {file.name for file in files() if file.suffix == ".js"} - apart
 
 
