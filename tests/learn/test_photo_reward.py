@@ -11,14 +11,14 @@ import torch
 from saywhere.core.errors import SaywhereError
 from saywhere.language.vocabulary import END_ID, Vocabulary
 from saywhere.learn import train
-from saywhere.learn.photo_reward import PhotoRewardSection, PhotoRewardTask, log_likelihoods, with_places
+from saywhere.learn.photo_reward import PhotoRewardSection, PhotoRewardTask, log_likelihoods
 from saywhere.learn.recipe import parse_recipe
 from saywhere.learn.records import StepDone
 from saywhere.learn.registry import check_sections
 from saywhere.models.eye.encoder import EyeLearner
 from saywhere.models.eye.features import CAPTIONS, RegionNames, write_captions
 from saywhere.models.patchioner.decoder import DecoderConfig, PhotoStates, PrefixDecoder
-from saywhere.models.patchioner.photo_writing import PhotoWriterData
+from saywhere.models.patchioner.photo_writing import PhotoWriterData, with_places
 from tests.models import eye_small
 
 
@@ -113,7 +113,9 @@ def test_what_captions_say_of_surroundings_goes_on_being_learnt_where_the_eye_ta
     generator = torch.Generator().manual_seed(0)
     items = rewarding.train_items()
     batch = rewarding.collate([items[i] for i in range(len(items))], generator)
-    placed = with_places(model.eye, model.eye(batch.likely.inputs), batch, generator)
+    assert batch.around is not None
+    seen, around = model.eye(batch.likely.inputs), batch.around
+    placed = with_places(model.eye, seen, batch.likely, around.spoken_of, around.is_free, generator)
     rows = placed.words.view(len(items), 2, -1)[:, 1].tolist()
     said = [rewarding.vocabulary.text([piece for piece in row if piece > END_ID]) for row in rows]
     cells = placed.cells.view(len(items), 2, 8, 8)[:, 1]

@@ -180,7 +180,8 @@ def test_of_a_large_file_little_stays_in_memory(tmp_path: Path) -> None:
 
     # A number of every page.
     assert not vectors.rows[:, 0].any()
-    assert resident() == size
+    # The system may have taken a few of them back already.
+    assert resident() > size * 3 // 4
     vectors.let_go(0, len(vectors.rows))
     assert 0 < resident() <= 128 * 2**20
 

@@ -100,7 +100,7 @@ def test_an_answer_s_map_lies_on_its_places(
         ("why", {"word": 0}, "region"),
         ("why", {"region": WHOLE, "word": 0, "words": 1}, "words is not known here"),
         ("answer", {"question": " "}, "has no word"),
-        ("answer", {"question": ""}, "at least 1"),
+        ("answer", {"question": ""}, "is empty"),
         ("answer", {"question": "x", "region": {"kind": "box", "xyxy": [1, 0, 0, 1]}}, "no area"),
         ("why-answer", {"question": "x", "method": "guess"}, "method"),
     ],

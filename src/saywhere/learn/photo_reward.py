@@ -25,19 +25,17 @@ from saywhere.metrics.captions import DocumentFrequency, cider
 from saywhere.models.common.batches import Movable
 from saywhere.models.eye.encoder import EyeLearner
 from saywhere.models.eye.objective import free_patches
-from saywhere.models.eye.surroundings import surroundings_seen
 from saywhere.models.patchioner.decoder import PhotoStates, PrefixDecoder
 from saywhere.models.patchioner.layers import unit
-from saywhere.models.patchioner.photo_texts import PhotoTextBatch, PhotoTexts, one_of, with_surroundings
+from saywhere.models.patchioner.photo_texts import PhotoTextBatch, PhotoTexts, one_of
 from saywhere.models.patchioner.photo_writing import (
-    PhotoWriter,
     PhotoWriterData,
     PhotoWriterSection,
     PhotoWriterTask,
     seen_texts,
+    with_places,
     writer_of,
 )
-from saywhere.vision.eye import Seen
 
 
 class PhotoRewardSection(PhotoWriterSection, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -119,18 +117,23 @@ class PhotoRewardTask(PhotoWriterTask):
         advantage = (each - (each.sum(dim=1, keepdim=True) - each) / (samples - 1)).flatten()
         said = log_likelihoods(writer.decoder, vectors, drawn, photo_states, temperature)
         loss = -(advantage * said).sum() / (drawn != PAD_ID).sum()
-        named = self._naming_loss(writer, seen, with_places(writer.eye, seen, batch, generator))
+        likely = batch.likely
+        if batch.around is not None:
+            around = batch.around
+            likely = with_places(writer.eye, seen, likely, around.spoken_of, around.is_free, generator)
+        named = self._naming_loss(
+            writer.decoder, seen_texts(writer.eye, seen, likely, self._reward.loudness), likely.words
+        )
         return {"loss": loss + self._reward.naming * named, "reward": rewards.mean(), "naming": named.detach()}
 
     def counts(self, batch: RewardBatch) -> Mapping[str, float]:  # type: ignore[override]  # noqa: ARG002 - the protocol's
         """None: how long the captions of a batch become is not known before."""
         return {}
 
-    def _naming_loss(self, writer: PhotoWriter, seen: Seen, likely: PhotoTextBatch) -> Tensor:
-        vectors, photo_states = seen_texts(writer.eye, seen, likely, self._reward.loudness)
-        if not (likely.words != PAD_ID).any():
-            return vectors.sum() * 0
-        return writer.decoder.loss(vectors, likely.words, None, self._reward.smoothing, photo_states)
+    def _naming_loss(self, decoder: PrefixDecoder, seen: tuple[Tensor, PhotoStates], words: Tensor) -> Tensor:
+        if not (words != PAD_ID).any():
+            return seen[0].sum() * 0
+        return decoder.loss(seen[0], words, None, self._reward.smoothing, seen[1])
 
     def _around(self, items: Sequence[PhotoTexts]) -> Around | None:
         if self._shape is None:
@@ -154,16 +157,6 @@ class PhotoRewardTask(PhotoWriterTask):
         return torch.tensor(
             [rated[number]["CIDEr"] - self._reward.invented * invented[number] for number in range(len(texts))]
         )
-
-
-def with_places(eye: EyeLearner, seen: Seen, batch: RewardBatch, generator: torch.Generator) -> PhotoTextBatch:
-    """What is learnt by likelihood, with places for what is said of surroundings."""
-    around, kinds = batch.around, batch.likely.surroundings
-    if around is None or kinds is None:
-        return batch.likely
-    shown = surroundings_seen(eye, seen.patches, around.spoken_of, around.is_free)
-    every = torch.arange(shown.shape[1], device=shown.device).expand(shown.shape)
-    return with_surroundings(batch.likely, shown, every, kinds, generator)
 
 
 def log_likelihoods(

@@ -22,7 +22,7 @@ from saywhere.core.errors import InvalidValue
 from saywhere.models.eye.encoder import EyeLearner
 from saywhere.models.eye.features import PhotoPixels
 from saywhere.models.eye.objective import thinned
-from saywhere.models.eye.surroundings import surroundings_loss
+from saywhere.models.eye.surroundings import surroundings_loss, surroundings_seen
 from saywhere.models.eye.task import EyeData, EyeSection, EyeTask, learner_of
 from saywhere.models.patchioner.decoder import DecoderConfig, PhotoStates, PrefixDecoder
 from saywhere.models.patchioner.layers import unit
@@ -291,6 +291,23 @@ def seen_texts(
     names = eye.name_vectors[batch.classes.clamp(min=0)] * (batch.classes >= 0)[:, None]
     vectors = unit(vectors + loudness * names)
     return vectors, PhotoStates(seen.states, by_patch.sum(dim=3).flatten(0, 1))
+
+
+def with_places(
+    eye: EyeLearner,
+    seen: Seen,
+    batch: PhotoTextBatch,
+    spoken_of: Tensor,
+    is_free: Tensor,
+    generator: torch.Generator,
+) -> PhotoTextBatch:
+    """The batch with places for what is said of surroundings, by an eye that stands still. spoken_of, is_free: see
+    `surroundings_seen`."""
+    if batch.surroundings is None:
+        return batch
+    shown = surroundings_seen(eye, seen.patches, spoken_of, is_free)
+    every = torch.arange(shown.shape[1], device=shown.device).expand(shown.shape)
+    return with_surroundings(batch, shown, every, batch.surroundings, generator)
 
 
 def writer_of(model: nn.Module) -> PhotoWriter:

@@ -170,8 +170,9 @@ class AnswerText:
         """raw: all that was written so far. Its last word may go on, and a tag that is not closed may become one."""
         tag = raw.rfind("<")
         sure = raw[:tag] if tag >= 0 and ">" not in raw[tag:] else raw
-        if words := parse(sure, self._images).text.rpartition(" ")[0]:
-            self._say(f"{words} ")
+        # Nor is the space before that word: nothing may come of it.
+        if words := parse(sure, self._images).text.rpartition(" ")[0].rstrip():
+            self._say(words)
 
     def end(self, text: str) -> None:
         """text: the words of the whole answer."""
