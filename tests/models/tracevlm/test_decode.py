@@ -154,7 +154,7 @@ def test_whatever_a_model_says_is_read(text: str, images: int) -> None:
     st.lists(st.sampled_from([*SCRAPS, *SEGMENT_TOKENS, "<", ">", " ", "x < y", "\ufffd", "2:"])).map("".join),
     st.integers(1, 2),
 )
-@example("(1,2) 2:<|box_start|>", 2)
+@example("(1,2) 2:<traj>", 2)
 def test_words_that_are_heard_letter_by_letter_are_those_of_the_answer(raw: str, images: int) -> None:
     heard: list[str] = []
     text = AnswerText(heard.append, images)
